@@ -16,7 +16,15 @@ from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state import edges
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.changes import IncidentChanges, JobChanges
-from holdfast.driver.core.state.fact import Fact, OfLink, OfNode, OfVersion
+from holdfast.driver.core.state.fact import (
+    Fact,
+    OfCluster,
+    OfLink,
+    OfNode,
+    OfPoint,
+    OfStore,
+    OfVersion,
+)
 from holdfast.driver.core.state.fit import job_asks_anew, node_asks_anew
 from holdfast.driver.core.state.model import Exam, Incident, Job, Phase, State, Timer
 from holdfast.driver.core.state.node import (
@@ -251,16 +259,21 @@ class Turn:
                 record = self.nodes[name].record
                 facts = age.kept((*record.facts, fact), self.now)
                 self.set_record(name, replace(record, facts=facts))
-            case OfVersion(job=name):
+            case OfVersion(job=name) | OfPoint(job=name):
                 job = self.jobs[name]
                 facts = age.kept((*job.facts, fact), self.now, paid_s=job.paid_s)
                 self.job(name, facts=facts)
-            case OfLink():
+            case OfLink() | OfStore() | OfCluster():
                 self.put_facts((*self.facts, fact))
 
     def put_facts(self, facts: Iterable[Fact]) -> None:
-        """These are known of links now."""
-        self.facts, self._apart = age.kept(facts, self.now), None
+        """These are known now of what has no value of its own; none displaces another kind's."""
+        known = tuple(facts)
+        for kind in (OfLink, OfStore, OfCluster):
+            others = (each for each in known if not isinstance(each.subject, kind))
+            own = (each for each in known if isinstance(each.subject, kind))
+            known = (*others, *age.kept(own, self.now))
+        self.facts, self._apart = known, None
 
     @property
     def apart(self) -> tuple[tuple[str, str], ...]:

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 
 from holdfast.driver.adapters.rest.worst import accuser
 from holdfast.driver.core.evidence import age, book
-from holdfast.driver.core.state.fact import Bearing, Fact, OfLink
-from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.fact import Bearing, Fact, OfLink, OfPoint, OfStore
+from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Suspect
+from holdfast.driver.core.state.restore_point import RestorePoint
 
 SAYS = {Bearing.ACCUSES: "accuses", Bearing.ACQUITS: "clears", Bearing.CONTEXT: "notes of"}
 """As a person's fact is told."""
@@ -24,6 +25,28 @@ def held(state: State, node: Node, now: float, summary: Summary) -> list[str]:
     told = [_fact(fact, now, summary) for fact in _latest(facts)]
     links = _links(state, node, now)
     return [*filter(None, told), *_left(facts, now), *_moved(state, node, now), *links]
+
+
+def of_job(state: State, job: Job, now: float) -> list[str]:
+    """What is held against its restore points, and by others against its store."""
+    points = [
+        f"{RestorePoint(step=of.step, epoch=of.epoch, where=of.where)} is not used again: "
+        f"{fact.what}, {span(now - fact.at_s)} ago"
+        for fact in job.facts
+        if isinstance(of := fact.subject, OfPoint)
+    ]
+    return [*points, *_of_store(state, job, now)]
+
+
+def _of_store(state: State, job: Job, now: float) -> list[str]:
+    """Without their names, which not everybody may see."""
+    store = OfStore(url=job.plan.task.store_url)
+    told = [x for x in state.facts if x.subject == store and x.about.job != job.name]
+    fails = [x.at_s for x in told if x.bearing is Bearing.ACCUSES and age.counts(x, now)]
+    if not fails:
+        return []
+    others = "another job" if len(fails) == 1 else f"{len(fails)} other jobs"
+    return [f"its store fails for {others}, too: told {span(now - max(fails))} ago"]
 
 
 def _latest(facts: Iterable[Fact]) -> list[Fact]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.adapters.rest.views import node_state
 from holdfast.driver.core.evidence import age, book
-from holdfast.driver.core.state.fact import Bearing, Fact, OfLink
+from holdfast.driver.core.state.fact import Bearing, Fact, OfCluster, OfLink, OfStore
 from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.node import Node
 
@@ -53,12 +53,32 @@ class BadVersion(View):
     """Since the last of them."""
 
 
+class BadStore(View):
+    """A store of which jobs told within 7 days that checkpoints do not reach it."""
+
+    url: str
+    jobs: list[str]
+    """For which it fails still; none: for all of them it works again."""
+    ago_s: float
+    """Since the last word about it."""
+
+
+class Outage(View):
+    """What many nodes showed at once, within 7 days: nobody was accused for it."""
+
+    what: str
+    over: bool
+    ago_s: float
+
+
 class Worst(View):
     """What the driver holds against whom; each list has the worst first."""
 
     nodes: list[BadNode]
     links: list[BadLink]
     versions: list[BadVersion]
+    stores: list[BadStore]
+    cluster: list[Outage]
 
 
 ACCUSES = (Bearing.ACCUSES,)
@@ -75,7 +95,36 @@ def worst_of(state: State, *, now: float, most: int) -> Worst:
         nodes=sorted(bad, key=lambda each: (-each.suspicion, -each.faults, each.node))[:most],
         links=sorted(links, key=lambda x: (not x.convicted, -x.suspicion, x.ago_s))[:most],
         versions=sorted(versions, key=lambda each: (-each.faults, each.ago_s))[:most],
+        stores=sorted(_stores(state, now), key=lambda x: (-len(x.jobs), x.ago_s))[:most],
+        cluster=_outages(state, now)[:most],
     )
+
+
+def _stores(state: State, now: float) -> list[BadStore]:
+    told: dict[str, list[Fact]] = {}
+    for fact in state.facts:
+        if isinstance(fact.subject, OfStore) and age.counts(fact, now):
+            told.setdefault(fact.subject.url, []).append(fact)
+    return [
+        BadStore(
+            url=url,
+            jobs=[fact.about.job for fact in facts if fact.bearing is Bearing.ACCUSES],
+            ago_s=max(0.0, now - max(fact.at_s for fact in facts)),
+        )
+        for url, facts in told.items()
+    ]
+
+
+def _outages(state: State, now: float) -> list[Outage]:
+    """The latest first."""
+    facts = (fact for fact in state.facts if isinstance(fact.subject, OfCluster))
+    lately = [fact for fact in facts if age.counts(fact, now)]
+    heard_s = max((x.at_s for x in lately if x.bearing is Bearing.ACQUITS), default=-1.0)
+    return [
+        Outage(what=fact.what, over=fact.at_s <= heard_s, ago_s=max(0.0, now - fact.at_s))
+        for fact in reversed(lately)
+        if fact.bearing is Bearing.ACCUSES
+    ]
 
 
 def _link(link: OfLink, facts: Iterable[Fact], now: float) -> BadLink:

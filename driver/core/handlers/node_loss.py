@@ -14,6 +14,7 @@ from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.handlers import oom_killed
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.recovery import next_step
+from holdfast.driver.core.state.fact import Bearing, Fact, OfCluster
 from holdfast.driver.core.state.model import Fault, Job, Timer, Wanted
 from holdfast.driver.core.state.node import Awaited, Broken, Node
 from holdfast.driver.core.testing import off_the_job
@@ -23,6 +24,8 @@ from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 MOMENT = 0.25
 """Of the time that a silent executor has: so short is no silence. The rest is longer than the 10 s
 within which all connections end of a network that fails: as often executors ping."""
+
+HEARD = "all are heard again"
 
 
 def missing(turn: Turn, job: Job) -> list[str]:
@@ -186,6 +189,7 @@ def _note_outage(turn: Turn, silent: list[str], held: int) -> None:
     )
     incident = incidents.open_or_join(turn, None, fault)
     turn.incident(incident.id, outage=True, closed_s=None, nodes=tuple(silent))
+    turn.add_fact(Fact(subject=OfCluster(), what=summary, bearing=Bearing.ACCUSES))
     turn.say(f"{summary}; nobody is evicted")
 
 
@@ -196,7 +200,8 @@ def end_outage(turn: Turn) -> None:
         return
     if any(node.job is not None and not node.connected for node in turn.nodes.values()):
         return
+    turn.add_fact(Fact(subject=OfCluster(), what=HEARD, bearing=Bearing.ACQUITS))
     for incident in outages:
         turn.incident(incident.id, outage=False)
         if not incident.waiting:
-            incidents.close(turn, incident.id, "all are heard again")
+            incidents.close(turn, incident.id, HEARD)

@@ -8,6 +8,7 @@ dropped.
 
 from enum import StrEnum
 
+from holdfast.driver.core.state.restore_point import Where
 from holdfast.driver.core.state.value import Value
 from holdfast.protocol.faults import Blame
 
@@ -80,7 +81,26 @@ class OfLink(Value, frozen=True, tag="link"):
     target: OfNode
 
 
-Subject = OfNode | OfVersion | OfLink
+class OfPoint(Value, frozen=True, tag="point"):
+    """A saved step of a job, as its restore points are named."""
+
+    job: str
+    step: int
+    epoch: int
+    where: Where
+
+
+class OfStore(Value, frozen=True, tag="store"):
+    """Where jobs keep their checkpoints: several may have one."""
+
+    url: str
+
+
+class OfCluster(Value, frozen=True, tag="cluster"):
+    """All of it: what many nodes show at once."""
+
+
+Subject = OfNode | OfVersion | OfLink | OfPoint | OfStore | OfCluster
 
 
 class Site(Value, frozen=True):
