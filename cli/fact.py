@@ -1,4 +1,4 @@
-"""`holdfast fact`: what a person knows of a node, or of a version of a job."""
+"""`holdfast fact`: what a person knows of a node, a link, or a version of a job."""
 
 from typing import Annotated, Any
 
@@ -13,7 +13,17 @@ from holdfast.cli.words import outcome
 
 Subject = Annotated[str, typer.Argument(metavar="NODE|JOB", callback=text)]
 Words = Annotated[
-    str, typer.Argument(metavar="WORDS", help="What you know, in a sentence.", callback=text)
+    str | None,
+    typer.Argument(metavar="WORDS", help="What you know, in a sentence.", callback=text),
+]
+Link = Annotated[
+    str | None,
+    typer.Option(
+        "--link",
+        metavar="NODE:NODE",
+        help="Of the link from one node to another, in place of NODE|JOB.",
+        callback=text,
+    ),
 ]
 Clears = Annotated[
     bool, typer.Option("--clears", help="Nothing is wrong with it, or not any more.")
@@ -29,6 +39,7 @@ def register(app: typer.Typer) -> None:
     typed = (
         'holdfast fact node-7 "cable replaced" --clears',
         'holdfast fact node-7 "smells of smoke" --accuses',
+        'holdfast fact --link node-2:node-3 "cable replaced" --clears',
         'holdfast fact my-job "the new loader is tested" --version 2 --clears',
     )
     app.command("fact", epilog=examples(*typed))(fact)
@@ -36,7 +47,8 @@ def register(app: typer.Typer) -> None:
 
 def fact(
     subject: Subject,
-    words: Words,
+    words: Words = None,
+    link: Link = None,
     clears: Clears = False,
     accuses: Accuses = False,
     version: Version = None,
@@ -44,20 +56,42 @@ def fact(
     state: State = None,
     json: Json = False,
 ) -> None:
-    """Tell what you know of a node, or of a version of a job; `why` shows it.
+    """Tell what you know of a node, a link, or a version of a job; `why` shows it.
 
-    --clears voids what is held against a node, and closes the version of a job as a cause.
-    --accuses is one accuser of a node (three put it into quarantine), and opens the version. Else
-    it is for people alone.
+    --clears voids what is held against a node or a link, and closes the version of a job as a
+    cause. --accuses is one accuser of a node (three put it into quarantine), keeps the two nodes of
+    a link apart for a day, and opens the version. Else it is for people alone.
     """
     if clears and accuses:
         raise misused("--clears and --accuses say different things.", "Leave one of them out.")
     says = "clears" if clears else "accuses" if accuses else "context"
-    done = _told(client(url, state), subject, {"words": words, "says": says}, version)
+    if link is not None:
+        done = _told_of_link(client(url, state), link, _only(subject, words, version), says)
+    elif words is None:
+        raise misused("WORDS are missing.", f'Say what you know: holdfast fact {subject} "…"')
+    else:
+        done = _told(client(url, state), subject, {"words": words, "says": says}, version)
     if json:
         as_json(done)
     else:
         say(outcome(done["name"], done["why"]))
+
+
+def _only(given: str, words: str | None, version: int | None) -> str:
+    """The words of a link, which has no other subject."""
+    if words is not None or version is not None:
+        both = f'holdfast fact --link NODE:NODE "{words or given}"'
+        raise misused("--link is the subject, and has no version.", f"Type: {both}")
+    return given
+
+
+def _told_of_link(driver: Any, link: str, words: str, says: str) -> dict[str, Any]:
+    source, _, target = link.partition(":")
+    if not (source and target) or ":" in target:
+        raise misused(f"--link {link!r} are not two nodes.", "Name them so: --link node-2:node-3")
+    body = {"words": words, "says": says, "to": target}
+    found: dict[str, Any] = driver.post(path("nodes", source, "facts"), body)
+    return found
 
 
 def _told(driver: Any, name: str, body: dict[str, Any], version: int | None) -> dict[str, Any]:

@@ -133,7 +133,7 @@ class Recorded:
             told = telling.why_node(self._journal, self._state, node, now=now, over=over)
             return _plain(told)
         job = self._state.jobs[self._meant(name, kind="job or node")]
-        return _plain(telling.why_job(self._journal, self._state, job))
+        return _plain(telling.why_job(self._journal, self._state, job, now=self._now))
 
     def _meant(self, name: str, *, kind: str = "job") -> str:
         """The whole name of the one job that is meant. Raises `Stopped` as a driver would."""

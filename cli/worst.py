@@ -34,12 +34,18 @@ def show(most: int, url: Url, state: State, *, json: bool) -> None:
         as_json(found)
         return
     nodes, links, versions = found["nodes"], found["links"], found["versions"]
+    stores, cluster = (
+        found.get("stores", ()),
+        found.get("cluster", ()),
+    )  # an earlier driver's has none
     if not nodes:
         say("nothing is held against any node")
     tables = (
         _nodes(nodes),
-        (("node", "and", "could not reach each other"), map(_link, links)),
+        (("link from", "to", "last", "told by"), map(_link, links)),
         (("job", "version", "faults 7 d", "last"), map(_version, versions)),
+        (("store", "last", "fails for"), map(_store, stores)),
+        (("of the cluster", "over", "last"), map(_outage, cluster)),
     )
     for heads, rows in tables:
         if cells := list(rows):
@@ -65,9 +71,21 @@ def _node(node: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _link(link: dict[str, Any]) -> tuple[object, ...]:
-    return *link["nodes"], f"{duration(link['ago_s'])} ago"
+    told_by = ", ".join([*(["tests"] if link["convicted"] else []), *link["accused_by"]])
+    return link["source"], link["target"], _ago(link), told_by
+
+
+def _store(store: dict[str, Any]) -> tuple[object, ...]:
+    return store["url"], _ago(store), ", ".join(store["jobs"]) or "nobody any more"
+
+
+def _outage(outage: dict[str, Any]) -> tuple[object, ...]:
+    return outage["what"], "yes" if outage["over"] else "no", _ago(outage)
+
+
+def _ago(told: dict[str, Any]) -> str:
+    return f"{duration(told['ago_s'])} ago"
 
 
 def _version(version: dict[str, Any]) -> tuple[object, ...]:
-    last = f"{duration(version['ago_s'])} ago"
-    return version["job"], version["version"], version["faults"], last
+    return version["job"], version["version"], version["faults"], _ago(version)

@@ -115,6 +115,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary: str = ""
     evidence: tuple[Evidence, ...] = ()
     apart: tuple[str, ...] = ()  # two nodes that cannot reach each other, where neither is named
+    one_way: bool = False  # of these: only the first told that it cannot reach the other
     spot: str = ""  # of a standstill: where in the script, "" where a restart leads elsewhere
     fix: str = ""  # which option would have let it go on
     stuck: bool = False  # of a standstill: nobody works on anything, all wait

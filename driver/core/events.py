@@ -138,9 +138,11 @@ is for people alone."""
 
 
 class NodeFactTold(NodeRequest, frozen=True):
-    """A person knows something of a node. `clears`: what was held against it is void."""
+    """A person knows something of a node, or of the link from it `to` another one. `clears`: what
+    was held against it is void."""
 
     words: str
+    to: str = ""
     says: Says = "context"
 
 

@@ -9,7 +9,7 @@ import msgspec
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds and shares; change the version with any of them."""
 
-    version: int = 12
+    version: int = 13
     gather_s: float = 0.03
     """Exits that arrive within it are judged together. Survivors in gloo saw a peer's death after
     .007 to .05 s (checkpoint reference), and a signal reaches the driver in a few milliseconds."""
@@ -98,8 +98,5 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     spot_tries: int = 4
     """Standstills at one place of a script until they are the script's own fault; the detectors
     wait four times as long at each as at the one before it (15 s, 1 min, 4 min, 16 min)."""
-    apart_s: float = 3_600.0
-    """Two nodes that could not reach each other are not seated together within it, where another
-    node is free."""
     kept_incidents: int = 200
     """Closed incidents that the state keeps; older ones are in the journal."""

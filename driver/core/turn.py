@@ -11,12 +11,20 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.driver.core.effects import AnyEffect, Instruct
-from holdfast.driver.core.evidence import age
+from holdfast.driver.core.evidence import age, book
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state import edges
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.changes import IncidentChanges, JobChanges
-from holdfast.driver.core.state.fact import Fact, OfNode
+from holdfast.driver.core.state.fact import (
+    Fact,
+    OfCluster,
+    OfLink,
+    OfNode,
+    OfPoint,
+    OfStore,
+    OfVersion,
+)
 from holdfast.driver.core.state.fit import job_asks_anew, node_asks_anew
 from holdfast.driver.core.state.model import Exam, Incident, Job, Phase, State, Timer
 from holdfast.driver.core.state.node import (
@@ -81,7 +89,8 @@ class Turn:
         self._census = census or Census()
         self._changed: Overlay[Node] | None = None  # `nodes`, once one was put there
         self.exams = state.exams
-        self.apart = state.apart
+        self.facts = state.facts
+        self._apart: tuple[tuple[str, str], ...] | None = None  # once it was asked for
         self.brake = state.brake
         self.incidents = state.incidents
         self.returned_s = state.returned_s
@@ -243,15 +252,37 @@ class Turn:
         self.supply = True
 
     def add_fact(self, fact: Fact) -> None:
-        """Keep it with whom it concerns: a node, or the job of a version."""
-        if isinstance(fact.subject, OfNode):
-            name, record = fact.subject.name, self.nodes[fact.subject.name].record
-            facts = age.kept((*record.facts, fact), self.now)
-            self.set_record(name, replace(record, facts=facts))
-        else:
-            job = self.jobs[fact.subject.job]
-            facts = age.kept((*job.facts, fact), self.now, paid_s=job.paid_s)
-            self.job(job.name, facts=facts)
+        """Keep it with whom it concerns, as of now."""
+        fact = replace(fact, at_s=self.now, entry=self.sequence)
+        match fact.subject:
+            case OfNode(name=name):
+                record = self.nodes[name].record
+                facts = age.kept((*record.facts, fact), self.now)
+                self.set_record(name, replace(record, facts=facts))
+            case OfVersion(job=name) | OfPoint(job=name):
+                job = self.jobs[name]
+                facts = age.kept((*job.facts, fact), self.now, paid_s=job.paid_s)
+                self.job(name, facts=facts)
+            case OfLink() | OfStore() | OfCluster():
+                self.put_facts((*self.facts, fact))
+
+    def put_facts(self, facts: Iterable[Fact]) -> None:
+        """These are known now of what has no value of its own; none displaces another kind's."""
+        known = tuple(facts)
+        for kind in (OfLink, OfStore, OfCluster):
+            others = (each for each in known if not isinstance(each.subject, kind))
+            own = (each for each in known if isinstance(each.subject, kind))
+            known = (*others, *age.kept(own, self.now))
+        self.facts, self._apart = known, None
+
+    @property
+    def apart(self) -> tuple[tuple[str, str], ...]:
+        """Nodes that cannot reach each other, as far as is known."""
+        if self._apart is None:
+            links = book.cut(self.facts, self.nodes, self.now)
+            names = (sorted((link.source.name, link.target.name)) for link in links)
+            self._apart = tuple(dict.fromkeys((one, other) for one, other in names))
+        return self._apart
 
     def put_exam(self, exam: Exam) -> Exam:
         self.exams = {**self.exams, exam.id: exam}
@@ -322,7 +353,7 @@ class Turn:
             jobs=self.jobs,
             nodes=self.nodes,
             exams=self.exams,
-            apart=self.apart,
+            facts=self.facts,
             brake=self.brake,
             incidents=self.incidents,
             returned_s=self.returned_s,

@@ -13,7 +13,7 @@ from holdfast.driver.core.state.overlay import plain
 from holdfast.driver.formats import older, older_tally
 from holdfast.driver.formats.patches import apply, diff
 
-VERSION = 6
+VERSION = 7
 """Of the form. One more for each change after which an earlier Holdfast would read another meaning
 out of the bytes, or leave out what it must not: a field that only adds is none."""
 

@@ -2,7 +2,8 @@
 
 Called by `older`. Up to version 5 there was a counter for each rule that counted: restarts that
 were paid, places where a job stood still, ends of ranks, nodes it had left, faults of a node and
-tests that found nothing. What they did not know, a fact does not say.
+tests that found nothing. Up to version 6 there was a list of pairs that could not reach each other.
+What they did not know, a fact does not say.
 """
 
 from collections.abc import Iterator
@@ -18,7 +19,23 @@ def upgraded(state: Plain) -> Plain:
     """The state with its counters in facts."""
     jobs = {name: _job(job) for name, job in state.get("jobs", {}).items()}
     nodes = {name: _node(node) for name, node in state.get("nodes", {}).items()}
-    return {**state, "jobs": jobs, "nodes": nodes}
+    links = [link for pair in state.get("apart", ()) for link in _links(nodes, pair)]
+    kept = {key: value for key, value in state.items() if key != "apart"}
+    return {**kept, "jobs": jobs, "nodes": nodes, "facts": [*links, *state.get("facts", ())]}
+
+
+def _links(nodes: Plain, pair: Plain) -> Iterator[Plain]:
+    """Both ways: it was not kept which of them could not reach the other."""
+    known = [_subject(nodes[name]) for name in pair["nodes"] if name in nodes]
+    for source, target in (known, known[::-1]) if len(known) == 2 else ():
+        link = {"type": "link", "source": source, "target": target}
+        yield {"subject": link, "what": "unreachable", "bearing": "accuses", "at_s": pair["at_s"]}
+
+
+def _subject(node: Plain) -> Plain:
+    cleared = node.get("record", {}).get("cleared", 0)
+    machine = node.get("machine", "")
+    return {"type": "node", "name": node["name"], "machine": machine, "cleared": cleared}
 
 
 def _job(job: Plain) -> Plain:

@@ -184,10 +184,9 @@ def _brake(state: State, event: e.BrakeRequest) -> Refusal | None:
 def _node(state: State, event: e.NodeRequest) -> Refusal | None:
     node = state.nodes.get(event.node)
     if node is None:
-        return Refusal(
-            "unknown-node",
-            f"node: there is no {event.node!r}. `holdfast nodes` lists the nodes that there are.",
-        )
+        return _no_node("node", event.node)
+    if isinstance(event, e.NodeFactTold) and event.to and (why := _no_link(state, event)):
+        return why
     if not isinstance(event, e.NodeRestoreRequested) and node.stranger:
         return Refusal(
             "strange-node",
@@ -210,6 +209,20 @@ def _node(state: State, event: e.NodeRequest) -> Refusal | None:
             "usable-node", f"node: {node.name!r} is not evicted. There is nothing to restore."
         )
     return None
+
+
+def _no_node(field: str, name: str) -> Refusal:
+    return Refusal(
+        "unknown-node",
+        f"{field}: there is no {name!r}. `holdfast nodes` lists the nodes that there are.",
+    )
+
+
+def _no_link(state: State, event: e.NodeFactTold) -> Refusal | None:
+    """Why there is no link between these two."""
+    if event.to == event.node:
+        return Refusal("one-node", f"to: {event.to!r} is the node itself. Name the other end.")
+    return None if event.to in state.nodes else _no_node("to", event.to)
 
 
 def _out_already(node: str, out: Quarantined) -> str:

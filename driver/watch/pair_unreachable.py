@@ -65,7 +65,9 @@ def judge(
     if not certain:
         return apart, ()
     told = {**apart.told, expected.job: expected.epoch}
-    return msgspec.structs.replace(apart, told=told), (_finding(expected, certain, quiet_s),)
+    one_way = _first(certain)[::-1] not in lost
+    found = _finding(expected, certain, quiet_s, one_way=one_way)
+    return msgspec.structs.replace(apart, told=told), (found,)
 
 
 def _lost(
@@ -86,10 +88,16 @@ def _unanswered(probe: Probe) -> bool:
     return not (probe.ok or probe.reset) and probe.silent_s > SILENT_S
 
 
-def _finding(expected: Expectation, lost: Mapping[Pair, Probe], quiet_s: float) -> Finding:
-    node = _common(lost)
-    pair = () if node else tuple(sorted(min(lost, key=sorted)))
+def _finding(
+    expected: Expectation, lost: Mapping[Pair, Probe], quiet_s: float, *, one_way: bool
+) -> Finding:
+    """`one_way`: nobody tells of the way back of the pair."""
+    node, pair = _common(lost), _first(lost)
+    pair = pair if one_way else (min(pair), max(pair))
     who = f"{node} and its neighbours" if node else " and ".join(pair)
+    cannot = f"{who} cannot reach each other"
+    if one_way and not node:
+        cannot = f"{pair[0]} cannot reach {pair[1]}"
     return Finding(
         kind=Kind.UNREACHABLE,
         weight=Weight.SUSPECT,
@@ -97,11 +105,17 @@ def _finding(expected: Expectation, lost: Mapping[Pair, Probe], quiet_s: float) 
         job=expected.job,
         epoch=expected.epoch,
         node=node,
-        apart=pair,
+        apart=() if node else pair,
+        one_way=one_way and not node,
         stalled_s=quiet_s,
-        summary=f"{who} cannot reach each other, though the driver hears them",
+        summary=f"{cannot}, though the driver hears them",
         evidence=tuple(_evidence(lost)),
     )
+
+
+def _first(lost: Iterable[Pair]) -> Pair:
+    """The pair that is told of, by its names."""
+    return min(lost, key=sorted)
 
 
 def _common(lost: Iterable[Pair]) -> str | None:

@@ -53,6 +53,37 @@ def test_a_version_is_of_a_job_alone(
     assert driver.sent[0][1] == {"words": "cable replaced", "says": "context", "version": 2}
 
 
+def typed_of_link(driver: Driver, patch: pytest.MonkeyPatch, *words: str, link: str = "a:b") -> int:
+    patch.setattr(fact, "client", lambda *_: driver)
+    return main(["fact", "--link", link, *words])
+
+
+def test_a_link_is_of_the_node_that_it_leads_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = Driver("nodes")
+    assert typed_of_link(driver, monkeypatch, "cable replaced", "--clears") == 0
+    ((path, body),) = driver.sent
+    assert path.endswith("/nodes/a/facts")
+    assert body == {"words": "cable replaced", "says": "clears", "to": "b"}
+
+
+@pytest.mark.parametrize(
+    ("link", "words"),
+    [("a", ["x"]), ("a:", ["x"]), ("a:b:c", ["x"]), ("a:b", ["node-7", "x"]),
+     ("a:b", ["x", "--version", "2"])],
+)  # fmt: skip
+def test_what_is_no_link_is_a_mistake(
+    link: str, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = Driver("nodes")
+    assert typed_of_link(driver, monkeypatch, *words, link=link) == exitcodes.USAGE
+    assert driver.sent == []
+
+
+def test_without_words_there_is_no_fact(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fact, "client", lambda *_: Driver("nodes"))
+    assert main(["fact", "node-7"]) == exitcodes.USAGE
+
+
 @pytest.mark.parametrize(
     ("statuses", "code"),
     [

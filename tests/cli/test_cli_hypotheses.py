@@ -34,7 +34,16 @@ WORST: dict[str, Any] = {
             "state": "quarantined",
         }
     ],
-    "links": [{"nodes": ["node-1", "node-2"], "ago_s": 90.0}],
+    "links": [
+        {
+            "source": "node-1",
+            "target": "node-2",
+            "suspicion": 1.0,
+            "convicted": True,
+            "accused_by": ["speech v2"],
+            "ago_s": 90.0,
+        }
+    ],
     "versions": [{"job": "speech", "version": 2, "faults": 4, "ago_s": 7_200.0}],
 }
 
@@ -123,7 +132,7 @@ def test_the_worst_are_three_tables(
     rows = [re.split(r"\s{2,}", line.strip()) for line in capsys.readouterr().out.splitlines()]
     assert rows[0] == ["NODE", "SUSPICION", "STRIKES", "TESTS", "STATE", "ACCUSED BY"]
     assert rows[1] == ["node-7", "1.5", "3", "1", "quarantined", "speech v2, a person"]
-    assert rows[3] == ["node-1", "node-2", "90 s ago"]
+    assert rows[3] == ["node-1", "node-2", "90 s ago", "tests, speech v2"]
     assert rows[5] == ["speech", "2", "4", "2 h 0 min ago"]
 
 

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from holdfast.cli.offline import Recorded
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core.events import Plan, Ticked
-from holdfast.driver.core.state.fact import About, Bearing, Fact, FaultClass
-from holdfast.driver.core.state.model import Apart, Phase, State
+from holdfast.driver.core.state.fact import About, Bearing, Fact, FaultClass, OfLink
+from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.core.state.node import Node, Record
 from holdfast.driver.formats.encode import encode
 from holdfast.driver.ports import Entry
@@ -49,8 +49,10 @@ def ended(tmp_path: Path) -> Ended:
 
 
 async def test_what_it_held_against_a_link_is_as_old_as_it_is_now(ended: Ended) -> None:
-    cut = Apart(nodes=("n1", "n2"), at_s=60.0)
-    (link,) = (await ended.with_state(State(apart=(cut,)))).worst(3)["links"]
+    nodes = {name: Node(name=name) for name in ("n1", "n2")}
+    way = OfLink(source=nodes["n1"].subject, target=nodes["n2"].subject)
+    cut = Fact(subject=way, what="unreachable", bearing=Bearing.ACCUSES, at_s=60.0)
+    (link,) = (await ended.with_state(State(nodes=nodes, facts=(cut,)))).worst(3)["links"]
     assert TWO_HOURS_S <= link["ago_s"] < TWO_HOURS_S + 100
 
 

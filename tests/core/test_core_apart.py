@@ -3,14 +3,19 @@
 from itertools import combinations
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
+from holdfast.driver.core.evidence import age, book
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.policy import Policy
+from holdfast.driver.core.state.fact import About, Bearing
 from holdfast.driver.core.state.model import Phase, State
+from holdfast.driver.core.state.node import Node
 from holdfast.driver.core.turn import Turn
 from holdfast.driver.formats.encode import decode, encode
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
@@ -18,7 +23,7 @@ from holdfast.lab.simulator.simulate import play
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 
 
-def apart(life, first: str, second: str) -> None:
+def apart(life, first: str, second: str, *, one_way: bool = False) -> None:
     evidence = (Evidence(source=f"daemon of {first}", text="no answer"),)
     finding = Finding(
         kind=Kind.UNREACHABLE,
@@ -27,6 +32,7 @@ def apart(life, first: str, second: str) -> None:
         job="job",
         epoch=life.job.epoch,
         apart=(first, second),
+        one_way=one_way,
         summary=f"{first} and {second} cannot reach each other",
         evidence=evidence,
     )
@@ -104,6 +110,11 @@ def parted(life, *, job: str = "job") -> None:
         life.do(e.NodeReleased(node=node))
 
 
+def cut(life) -> list[tuple[str, str]]:
+    links = dict.fromkeys(book.cut(life.state.facts, life.state.nodes, life.now))
+    return [(link.source.name, link.target.name) for link in links]
+
+
 def nodes_of(life, name: str) -> set[str]:
     return set(life.state.jobs[name].nodes)
 
@@ -142,9 +153,63 @@ def test_after_its_time_the_pair_is_forgotten(training) -> None:
     life = training(nodes=2)
     parted(life)
     life.node("n2")
-    life.wait(until_s=life.now + life.policy.apart_s)
+    life.wait(until_s=life.now + age.LINK_S - 60)
+    life.node("n2")
+    life.submit("other", nodes=2)
+    assert nodes_of(life, "other") == {"n0", "n2"}
+    life.do(e.StopRequested(job="other"))
+    life.answer("other")
+    for node in ("n0", "n2"):
+        life.do(e.NodeReleased(node=node))
+    life.wait(until_s=life.now + 60)
+    life.submit("third", nodes=2)
+    assert nodes_of(life, "third") == {"n0", "n1"}
+
+
+def test_what_one_node_told_of_the_other_says_nothing_of_the_way_back(training) -> None:
+    life = training(nodes=3, standbys=1)
+    apart(life, "n2", "n0", one_way=True)
+    assert cut(life) == [("n2", "n0")]
+    (fact,) = life.state.facts
+    assert (fact.what, fact.bearing, fact.entry) == ("unreachable", "accuses", life.state.sequence)
+    assert (fact.about.job, fact.about.version, fact.at_s) == ("job", 1, life.now)
+    life.answer()
+    life.answer()
+    assert life.job.places == ("n0", "n1", "n3"), "they are not seated together all the same"
+
+
+def test_a_person_clears_a_link_both_ways_and_accuses_it_one_way(training) -> None:
+    life = training(nodes=2)
+    parted(life)
+    life.node("n2")
+    told = e.NodeFactTold(node="n1", to="n0", words="it blinks")
+    life.do(told)
+    life.do(replace(told, words="cable replaced", says="clears"))
+    assert cut(life) == []
+    assert [fact.what for fact in life.state.facts] == ["it blinks", "cable replaced"]
     life.submit("other", nodes=2)
     assert nodes_of(life, "other") == {"n0", "n1"}
+    why = life.do(replace(told, words="bent", says="accuses")).why
+    assert why == "a person accuses the link from n1 to n0: bent"
+    assert cut(life) == [("n1", "n0")]
+    assert decode(encode(life.state)) == life.state
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda life: life.do(e.NodeAppeared(node="n1", machine="another")),
+        lambda life: life.do(e.NodeFactTold(node="n1", words="a new card", says="clears")),
+    ],
+    ids=["another machine", "a node that is cleared"],
+)
+def test_a_link_is_that_of_two_machines(training, end) -> None:
+    life = training(nodes=2)
+    life.do(e.NodeAppeared(node="n1", machine="first"))
+    parted(life)
+    assert len(cut(life)) == 2
+    end(life)
+    assert cut(life) == []
 
 
 def test_a_place_that_is_empty_goes_to_a_node_that_reaches_the_others(training) -> None:
@@ -192,7 +257,8 @@ def test_tests_that_fail_between_two_good_nodes_move_one_of_them_with_its_last_s
     life.tests_end(cut=("n1", "n2"))
     assert life.evicted == []
     assert life.job.places == ("n0", "n1", "n3")
-    assert [each.nodes for each in life.state.apart] == [("n1", "n2")]
+    assert cut(life) == [("n1", "n2"), ("n2", "n1")]
+    assert {(fact.what, fact.bearing) for fact in life.state.facts} == {("tests", "convicts")}
     life.answer()
     assert life.phase is Phase.RUNNING
 
@@ -201,13 +267,20 @@ names = st.sampled_from([f"n{k}" for k in range(8)])
 two = st.sets(names, min_size=2, max_size=2).map(sorted).map(tuple)
 
 
-@given(st.lists(two, max_size=10), st.permutations([f"n{k}" for k in range(8)]))
+ALL = [f"n{k}" for k in range(8)]
+
+
+def some_nodes() -> Turn:
+    return Turn(State(nodes={name: Node(name=name) for name in ALL}), 0.0, Policy())
+
+
+@given(st.lists(two, max_size=10), st.permutations(ALL))
 def test_those_that_are_left_can_all_meet_and_nobody_is_left_out_for_nothing(
     known: Any, order: list[str]
 ) -> None:
-    turn = Turn(State(), 0.0, Policy())
+    turn = some_nodes()
     for pair in known:
-        pairs.note(turn, *pair)
+        pairs.note(turn, pair, "tests", Bearing.CONVICTS, About())
     left = pairs.meeting(turn, order)
     assert left == [node for node in order if node in left]
     assert not {tuple(sorted(pair)) for pair in combinations(left, 2)} & set(known)
@@ -215,13 +288,13 @@ def test_those_that_are_left_can_all_meet_and_nobody_is_left_out_for_nothing(
         assert any(node in pair for pair in known)
 
 
-def test_no_more_pairs_are_kept_than_stated() -> None:
-    turn = Turn(State(), 0.0, Policy())
-    for k in range(pairs.KEPT + 5):
-        pairs.note(turn, "n0", f"m{k}")
-    pairs.note(turn, "m9", "n0")
-    assert len(turn.apart) == pairs.KEPT
-    assert turn.apart[-1].nodes == ("m9", "n0")
+def test_no_more_of_links_is_kept_than_stated() -> None:
+    turn = some_nodes()
+    for k in range(age.KEPT + 5):
+        two = ("n0", f"n{k % 7 + 1}")
+        pairs.note(turn, two, "unreachable", Bearing.ACCUSES, About(job=f"job-{k}"), one_way=True)
+    assert len(turn.facts) == age.KEPT
+    assert turn.facts[-1].about.job == f"job-{age.KEPT + 4}"
 
 
 def test_a_job_gets_on_in_a_simulated_cluster_two_nodes_of_which_cannot_meet() -> None:

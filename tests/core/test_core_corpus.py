@@ -67,7 +67,7 @@ def test_a_journal_from_the_middle_of_a_life_reads_and_goes_on(
         assert [entry.sequence for entry in journal.entries()] == list(range(1, state.sequence + 1))
         story = story_of(journal, state, state.jobs[cut.job], whole=True)
         assert any("is submitted" in line.text for line in story.lines)
-        assert why_job(journal, state, state.jobs[cut.job]).headline
+        assert why_job(journal, state, state.jobs[cut.job], now=0.0).headline
         now = taken.now
         for node in state.nodes.values():
             assert why_node(journal, state, node, now=now).headline

@@ -325,13 +325,13 @@ def test_what_came_while_it_was_parked_ends_no_job_s_recovery(
 
 
 @pytest.mark.parametrize("event", ["Found-kernel-fault", "NodeVanished"])
-def test_a_defect_in_the_ladder_loses_no_fact_of_the_node(
+def test_a_defect_in_the_recovery_loses_no_fact_of_the_node(
     life: Any, monkeypatch: pytest.MonkeyPatch, event: str
 ) -> None:
     drafted = three_train(life)
     if event == "NodeVanished":
         life.silence("n0")
-    planted(monkeypatch, "recovery.ladder.recover", "a")
+    planted(monkeypatch, "recovery.next_step.recover", "a")
     life.do(around(life)[event])
     assert "a defect of ours" in life.state.jobs["a"].parked
     assert not [note for note in drafted.notes if "refused" in note]

@@ -67,7 +67,7 @@ def case(fault: FaultClass = FaultClass.DIED, *facts: Fact, **more: object) -> C
         site=HERE,
         node=NODES[1],
         place=1,
-        there=frozenset(node.name for node in NODES[:4]),
+        still_used=frozenset(node.name for node in NODES[:4]),
         ways=Ways(acts=FREE),
     )
     return replace(known, **more)
@@ -379,7 +379,7 @@ def test_no_place_moves_where_none_may_and_no_innocent_is_replaced(each: Case) -
 @given(cases)
 def test_a_job_ends_only_for_what_came_at_one_site(each: Case) -> None:
     if judge(each).act is Act.GIVE_UP:
-        assert each.here
+        assert each.recurred
 
 
 @given(cases)

@@ -64,6 +64,7 @@ AT_WORK_LOOKS = {
     "core/job/maintenance.py": "whether those that take places are warm",
     "core/placing/allocation.py": "moves the facets; which standby is the best",
     "core/placing/eviction.py": "of how many nodes the shares are",
+    "core/recovery/case_of.py": "since when its node is silent",
     "core/recovery/sight.py": "whether the driver hears a job's nodes",
     "core/state/census.py": "which are free, those with an executor first; which come back",
     "core/state/orders.py": "what it runs in its exam",

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 from tests.core.conftest import Life
 
-from holdfast.driver.core.evidence import book
+from holdfast.driver.core import events as e
+from holdfast.driver.core.evidence import age, book
 from holdfast.driver.core.state.fact import Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.versions import Version
@@ -54,6 +55,21 @@ def test_ends_keep_their_site_and_their_nodes() -> None:
     assert said.about.node is None
     assert said.about.site is not None
     assert said.about.site.fresh
+
+
+def test_pairs_that_could_not_meet_are_links_both_ways() -> None:
+    life = Life()
+    for name in ("n0", "n1"):
+        life.do(e.NodeAppeared(node=name, machine=f"machine of {name}"))
+    life.do(e.NodeFactTold(node="n1", words="a new fan", says="clears"))
+    (_, state) = msgspec.msgpack.decode(encode(life.state))
+    cut = {"nodes": ["n0", "n1"], "at_s": 5.0}
+    gone = {"nodes": ["n0", "n9"], "at_s": 6.0}
+    read: State = decode(msgspec.msgpack.encode((6, state | {"apart": [cut, gone]})))
+    assert decode(encode(read)) == read
+    links = list(book.cut(read.facts, read.nodes, 60.0))
+    assert [link.target.name for link in links] == ["n1", "n0"]
+    assert list(book.cut(read.facts, read.nodes, 5.0 + 2 * age.LINK_S)) == []
 
 
 def test_nodes_that_it_left_are_its_last_choice() -> None:

@@ -20,6 +20,8 @@ from holdfast.protocol.faults import Kind, Weight
 
 FACTS = {
     "a node that there is not": (e.NodeFactTold(node="n77", words="x"), "unknown-node"),
+    "a link to no node": (e.NodeFactTold(node="n1", to="n77", words="x"), "unknown-node"),
+    "a link to the node itself": (e.NodeFactTold(node="n1", to="n1", words="x"), "one-node"),
     "a job that there is not": (e.JobFactTold(job="nope", words="x"), "unknown-job"),
     "a version that it never had": (
         e.JobFactTold(job="job", words="x", version=2),
@@ -80,12 +82,12 @@ def test_who_clears_a_node_voids_what_was_held_against_it(training) -> None:
     accuse(life, "n2", "a", "b")
     life.do(e.NodeFactTold(node="n2", words="runs hot"))
     turn = Turn(life.state, life.now, life.policy)
-    assert (moved_off(turn, life.job), case(life, "n2").own) == ({"n2"}, 2)
+    assert (moved_off(turn, life.job), case(life, "n2").node_faults) == ({"n2"}, 2)
     why = life.do(e.NodeFactTold(node="n2", words="cable replaced", says="clears")).why
     assert why == "a person clears n2: cable replaced; what was held against n2 counts no more"
     assert suspicion(life, "n2") == 0
     turn = Turn(life.state, life.now, life.policy)
-    assert (moved_off(turn, life.job), case(life, "n2").own) == (frozenset(), 1)
+    assert (moved_off(turn, life.job), case(life, "n2").node_faults) == (frozenset(), 1)
     told = [(fact.what, fact.by) for fact in life.state.nodes["n2"].record.facts]
     assert told == [("runs hot", "a person"), ("cable replaced", "a person")]
     assert not case(life, "n2").acquitted, "it was no test"
@@ -128,7 +130,8 @@ def with_a_version_before(life) -> None:
     (first,) = life.job.versions
     other = replace(first.plan, task=replace(first.plan.task, command=("train", "--new")))
     second = Version(number=2, plan=other, at_s=life.now)
-    job = replace(life.job, versions=(first, second))
+    history = (*life.job.history, replace(life.job.history[-1], version=2))
+    job = replace(life.job, versions=(first, second), history=history)
     about = [About(job="job", version=2, node=life.state.nodes[n].subject) for n in ("n0", "n2")]
     facts = tuple(
         Fact(subject=job.subject, what="x", bearing=Bearing.CONTEXT, at_s=life.now, about=each,

@@ -15,8 +15,8 @@ from holdfast.driver.adapters.rest.telling import Why, why_node
 from holdfast.driver.adapters.rest.worst import worst_of
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.evidence.age import DAY_S
-from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass
-from holdfast.driver.core.state.model import Apart, State
+from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, OfLink
+from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import ExamSetup, Node, Quarantined, Record, Suspect
 from holdfast.protocol.messages import Task
 
@@ -109,6 +109,25 @@ def test_it_says_who_accuses_a_node_what_tests_found_and_how_much_is_left() -> N
     assert "left by speech, without proof: taken last by it for 7 days after that" in told
 
 
+def cut(source: Node, target: Node, ago_s: float, *, tested: bool = False) -> Fact:
+    return Fact(
+        subject=OfLink(source=source.subject, target=target.subject),
+        what="tests" if tested else "unreachable",
+        bearing=Bearing.CONVICTS if tested else Bearing.ACCUSES,
+        at_s=NOW_S - ago_s,
+        about=About(job="speech", version=1),
+    )
+
+
+def test_why_of_a_node_tells_of_its_links_which_way_they_are_cut() -> None:
+    other = replace(FREE, name="n1")
+    state = State(nodes={"n0": FREE, "n1": other}, facts=(cut(other, FREE, 6 * 3_600.0),))
+    for node in (FREE, other):
+        told = why_node(Written(()), state, node, now=NOW_S).details  # type: ignore[arg-type]
+        said = "speech v1 accuses the link from n1 to n0: unreachable, 6 hours ago, counts 0.84"
+        assert said in told
+
+
 def test_the_worst_come_first_and_who_is_well_not_at_all() -> None:
     faults = tuple(
         replace(accused(days, version=version), bearing=Bearing.CONTEXT, subject=JOB.subject)
@@ -119,7 +138,7 @@ def test_the_worst_come_first_and_who_is_well_not_at_all() -> None:
     state = State(
         nodes={"n0": FREE, "n2": lately, "n1": bad},
         jobs={"speech": replace(JOB, facts=faults)},
-        apart=(Apart(nodes=("n0", "n1"), at_s=NOW_S - 90), Apart(nodes=("n0", "n2"), at_s=NOW_S)),
+        facts=(cut(FREE, bad, 90.0), cut(FREE, lately, 0.0), cut(lately, FREE, 80.0, tested=True)),
     )
     found = worst_of(state, now=NOW_S, most=5)
     first, second = found.nodes
@@ -129,9 +148,12 @@ def test_the_worst_come_first_and_who_is_well_not_at_all() -> None:
         "quarantined",
     )
     assert (second.node, second.suspicion, second.strikes) == ("n2", 0.0, 1)
-    assert [each.nodes for each in found.links] == [("n0", "n2"), ("n0", "n1")]
+    assert [(each.source, each.target, each.convicted) for each in found.links] == [
+        *(("n2", "n0", True), ("n0", "n2", False), ("n0", "n1", False)),
+    ]
+    assert found.links[0].accused_by == ["speech v1"]
     assert [(each.version, each.faults) for each in found.versions] == [(2, 2)]
-    assert [len(x) for x in (worst_of(state, now=NOW_S, most=1).nodes, found.links)] == [1, 2]
+    assert [len(x) for x in (worst_of(state, now=NOW_S, most=1).nodes, found.links)] == [1, 3]
 
 
 @pytest.mark.parametrize(
@@ -161,6 +183,30 @@ async def test_a_fact_of_a_node_is_journaled_once_and_told(driver: Driver) -> No
     await driver.http.post(f"{NODES}/node-1/facts", json={"words": "a toaster", "says": "clears"})
     assert (await driver.http.get("/v1alpha1/evidence")).json()["nodes"] == []
     assert (await driver.http.get(f"{NODES}/node-1/why")).json()["mind"] == ""
+
+
+async def test_a_fact_of_a_link_is_of_two_nodes_and_of_one_way(driver: Driver) -> None:
+    await driver.happened(*NODE, *(replace(each, node="node-2") for each in NODE))
+    url, body = f"{NODES}/node-1/facts", {"words": "bent", "says": "accuses", "to": "node-2"}
+    answer = await driver.http.post(url, json=body)
+    assert answer.status_code == 202, answer.text
+    said = "a person accuses the link from node-1 to node-2: bent"
+    assert answer.json()["why"] == said
+    (link,) = (await driver.http.get("/v1alpha1/evidence")).json()["links"]
+    assert (link["source"], link["target"], link["accused_by"]) == (
+        "node-1",
+        "node-2",
+        ["a person"],
+    )
+    for name in ("node-1", "node-2"):
+        told = (await driver.http.get(f"{NODES}/{name}/why")).json()
+        assert said in [line["text"] for line in told["lines"]]
+        assert [line for line in told["details"] if line.startswith(said)]
+    for to, status in (("node-9", 404), ("node-1", 409), ("", 422), (3, 422)):
+        refused = await driver.http.post(url, json={**body, "to": to})
+        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (status, "to")
+    await driver.http.post(f"{NODES}/node-2/facts", json={**body, "says": "clears", "to": "node-1"})
+    assert (await driver.http.get("/v1alpha1/evidence")).json()["links"] == []
 
 
 async def test_a_fact_of_a_job_is_of_one_of_its_versions(driver: Driver) -> None:

@@ -55,7 +55,7 @@ def why(
     nodes = {node.name: node} if node else {}
     known = {each.id: each for each in incidents}
     state = State(jobs={job.name: job}, incidents=known, nodes=nodes)
-    return why_job(written or Written(""), state, job)  # type: ignore[arg-type]
+    return why_job(written or Written(""), state, job, now=0.0)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import Plan
-from holdfast.driver.core.state.fact import Hypothesis, Table
+from holdfast.driver.core.state.fact import Bearing, Fact, Hypothesis, OfLink, OfNode, Table
 from holdfast.driver.core.state.layout import Layout
-from holdfast.driver.core.state.model import Apart, Incident, Job, Phase, State
+from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.state.versions import Version
 from holdfast.lab.simulator.cases.naming import named
 from holdfast.protocol.faults import Blame, Kind, Rung
@@ -33,6 +33,8 @@ CRASH = Incident(
     node="n0",
     rung=Rung.IN_PLACE,
 )
+LINK = OfLink(source=OfNode(name="n0"), target=OfNode(name="n1"))
+CUT = Fact(subject=LINK, what="unreachable", bearing=Bearing.ACCUSES, at_s=10.0)
 
 
 def _named(incident: Incident, job: Job = JOB, **state: object) -> str:
@@ -64,7 +66,7 @@ def test_a_restore_point_that_was_given_up_for_it_is_named(spoiled_s: float, wor
 
 
 def test_two_nodes_that_were_parted_are_a_link() -> None:
-    assert _named(CRASH, apart=(Apart(nodes=("n0", "n1"), at_s=10.0),)) == "link"
+    assert _named(CRASH, facts=(CUT,)) == "link"
 
 
 @pytest.mark.parametrize(

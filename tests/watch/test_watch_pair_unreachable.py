@@ -76,6 +76,7 @@ def test_a_pair_is_told_of_without_a_name_for_one_of_them() -> None:
     (finding,) = judged(PAIR)
     assert (finding.kind, finding.weight) == (Kind.UNREACHABLE, Weight.SUSPECT)
     assert (finding.node, finding.apart, finding.blame) == (None, ("a", "c"), Blame.INFRASTRUCTURE)
+    assert not finding.one_way
     assert finding.summary == "a and c cannot reach each other, though the driver hears them"
     texts = [piece.text for piece in finding.evidence]
     assert texts == ["a got no answer from c for 4.0 s", "c got no answer from a for 4.0 s"]
@@ -94,6 +95,17 @@ NOTHING = {
 @pytest.mark.parametrize("case", NOTHING)
 def test_nobody_is_accused_for(case: str) -> None:
     assert judged(PAIR, **NOTHING[case]) == ()
+
+
+def test_what_one_of_the_two_tells_alone_is_of_its_way(cluster: Any) -> None:
+    three = cluster(3)
+    assert three.go(10) == []
+    three.running = False
+    lost, met = Probe(node="node-0", ok=False, silent_s=4.0), Probe(node="node-2", ok=True)
+    three.extra["node-1"] = {"probes": (lost, met)}
+    (found,) = [each for each in three.go(8) if each.kind is Kind.UNREACHABLE]
+    assert (found.apart, found.one_way) == (("node-1", "node-0"), True)
+    assert found.summary == "node-1 cannot reach node-0, though the driver hears them"
 
 
 pairs = st.sets(st.sets(st.sampled_from(NODES), min_size=2, max_size=2).map(frozenset), max_size=6)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable
 
 from holdfast.driver.adapters.rest.worst import accuser
 from holdfast.driver.core.evidence import age, book
-from holdfast.driver.core.state.fact import Bearing, Fact
-from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.fact import Bearing, Fact, OfLink, OfPoint, OfStore
+from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Suspect
+from holdfast.driver.core.state.restore_point import RestorePoint
 
 SAYS = {Bearing.ACCUSES: "accuses", Bearing.ACQUITS: "clears", Bearing.CONTEXT: "notes of"}
 """As a person's fact is told."""
@@ -22,14 +23,38 @@ def held(state: State, node: Node, now: float, summary: Summary) -> list[str]:
     """Who accuses it, and of what; what tests and people say; how much of all that is left."""
     facts = node.record.facts
     told = [_fact(fact, now, summary) for fact in _latest(facts)]
-    return [*filter(None, told), *_left(facts, now), *_moved(state, node, now)]
+    links = _links(state, node, now)
+    return [*filter(None, told), *_left(facts, now), *_moved(state, node, now), *links]
+
+
+def of_job(state: State, job: Job, now: float) -> list[str]:
+    """What is held against its restore points, and by others against its store."""
+    points = [
+        f"{RestorePoint(step=of.step, epoch=of.epoch, where=of.where)} is not used again: "
+        f"{fact.what}, {span(now - fact.at_s)} ago"
+        for fact in job.facts
+        if isinstance(of := fact.subject, OfPoint)
+    ]
+    return [*points, *_of_store(state, job, now)]
+
+
+def _of_store(state: State, job: Job, now: float) -> list[str]:
+    """Without their names, which not everybody may see."""
+    store = OfStore(url=job.plan.task.store_url)
+    told = [x for x in state.facts if x.subject == store and x.about.job != job.name]
+    fails = [x.at_s for x in told if x.bearing is Bearing.ACCUSES and age.counts(x, now)]
+    if not fails:
+        return []
+    others = "another job" if len(fails) == 1 else f"{len(fails)} other jobs"
+    return [f"its store fails for {others}, too: told {span(now - max(fails))} ago"]
 
 
 def _latest(facts: Iterable[Fact]) -> list[Fact]:
     """Of each accuser the newest accusation, of tests the newest, and all that people say."""
     kept: dict[object, Fact] = {}
     for place, fact in enumerate(facts):
-        known = (fact.bearing, accuser(fact)) if fact.bearing is not Bearing.CONTEXT else place
+        who = (fact.bearing, fact.subject, accuser(fact))
+        known = who if fact.bearing is not Bearing.CONTEXT else place
         key = (place,) if fact.by else known
         kept.pop(key, None)
         kept[key] = fact
@@ -46,6 +71,23 @@ def _fact(fact: Fact, now: float, summary: Summary) -> str:
     if fact.bearing is Bearing.ACQUITS:
         return f"{fact.by} cleared it: {what}, {ago}" if fact.by else f"tests found nothing, {ago}"
     return f"{fact.by} notes: {what}, {ago}" if fact.by else ""
+
+
+def _links(state: State, node: Node, now: float) -> list[str]:
+    """Ways to it and from it of which something is known."""
+    return [
+        _of_link(link, fact, now)
+        for fact in _latest(state.facts)
+        if isinstance(link := fact.subject, OfLink) and node.subject in (link.source, link.target)
+    ]
+
+
+def _of_link(link: OfLink, fact: Fact, now: float) -> str:
+    of, ago = f"the link from {link.source.name} to {link.target.name}", span(now - fact.at_s)
+    if fact.by:
+        return f"{fact.by} {SAYS[fact.bearing]} {of}: {fact.what}, {ago} ago"
+    told = f"{accuser(fact)} {'convicts' if fact.bearing is Bearing.CONVICTS else 'accuses'} {of}"
+    return f"{told}: {fact.what}, {ago} ago, counts {age.weight(fact, now):.2g}"
 
 
 def _left(facts: Iterable[Fact], now: float) -> list[str]:

@@ -1,4 +1,4 @@
-"""Routes for facts that people tell of a node or of a version of a job."""
+"""Routes for facts that people tell of a node, a link, or a version of a job."""
 
 from typing import Any, get_args
 
@@ -14,21 +14,22 @@ from holdfast.driver.people import admission
 from holdfast.protocol.mistakes import BadDocument, Mistake, shown
 
 SAYS = get_args(events.Says)
-NODE_FACT_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "required": ["words"],
-    "properties": {
-        "words": {"type": "string", "minLength": 1, "maxLength": admission.LONGEST_WORDS},
-        "says": {"enum": list(SAYS), "default": "context"},
-    },
-}
-JOB_FACT_SCHEMA: dict[str, Any] = {
-    **NODE_FACT_SCHEMA,
-    "properties": {
-        **NODE_FACT_SCHEMA["properties"],
-        "version": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_SEQUENCE},
-    },
-}
+
+
+def _schema(**more: Any) -> dict[str, Any]:
+    words = {"type": "string", "minLength": 1, "maxLength": admission.LONGEST_WORDS}
+    says = {"enum": list(SAYS), "default": "context"}
+    return {
+        "type": "object",
+        "required": ["words"],
+        "properties": {"words": words, "says": says, **more},
+    }
+
+
+NODE_FACT_SCHEMA = _schema(to={"type": "string"})
+JOB_FACT_SCHEMA = _schema(
+    version={"type": ["integer", "null"], "minimum": 1, "maximum": MAX_SEQUENCE}
+)
 
 router = APIRouter(prefix=PREFIX, tags=["facts"], dependencies=[Depends(person)])
 
@@ -37,9 +38,10 @@ router = APIRouter(prefix=PREFIX, tags=["facts"], dependencies=[Depends(person)]
 async def tell_of_node(
     node: str, request: Request, control: Driver, key: IdempotencyKey = None
 ) -> Done:
-    """Tell what you know of the node: `says` accuses, clears (all before is void), or context."""
+    """Tell what you know of the node: `says` accuses, clears (all before is void), or context.
+    With `to`, the name of another node: of the link from this one to that."""
     body = await read_json(request)
-    told = checked_fact(body)
+    told = checked_fact(body) | checked_end(body.get("to"))
     _without_version(body)
     event = events.NodeFactTold(node=node, by=PERSON, **told)
     return await ask(control, node, event, key=key_of(key, "fact", node, told))
@@ -74,6 +76,14 @@ def checked_fact(body: Any) -> dict[str, Any]:
     if mistakes:
         raise BadDocument(mistakes)
     return {"words": " ".join(str(words).split()), "says": says}
+
+
+def checked_end(to: Any) -> dict[str, Any]:
+    """The name of the node that a link leads to, where there is one. Raises `BadDocument`."""
+    if to is None or (isinstance(to, str) and to and is_whole(to)):
+        return {} if to is None else {"to": to}
+    why = "it is the name of the node that a link leads to."
+    raise BadDocument([_mistake("to", to, why, "Send a name, or leave it out.")])
 
 
 def checked_version(version: Any) -> int | None:

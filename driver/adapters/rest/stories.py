@@ -41,7 +41,8 @@ def story(job: str, control: Driver, asked: Annotated[StoryParameters, Query()])
 @router.get("/jobs/{job}/why", dependencies=[NO_PARAMETERS])
 def why_of_job(job: str, control: Driver) -> telling.Why:
     """Why the job is as it is, in sentences, from its last incident on."""
-    return telling.why_job(control.journal, control.state, told(control, job_of(control, job)))
+    known = told(control, job_of(control, job))
+    return telling.why_job(control.journal, control.state, known, now=control.now())
 
 
 @router.get("/nodes/{node}/why", dependencies=[NO_PARAMETERS])

@@ -119,7 +119,7 @@ def story_of(
     )
 
 
-def why_job(journal: Journal, state: State, job: Job) -> Why:
+def why_job(journal: Journal, state: State, job: Job, *, now: float) -> Why:
     """From the last fault on, or from where its store went down, if it still is; where there was
     none, from the last report; else all of it.
     """
@@ -133,7 +133,7 @@ def why_job(journal: Journal, state: State, job: Job) -> Why:
         details.append(f"the driver looks at it again at {again}; what runs goes on meanwhile")
     if job.unsure_s is not None and (unsure := _when(job.unsure_s, entries)):
         details.append(f"it waits to learn which checkpoints its store has, since {unsure}")
-    details += _said_of_versions(job, entries)
+    details += _said_of_versions(job, entries) + against.of_job(state, job, now)
     if len(faults) > 1:
         before = len(faults) - 1
         what = "an incident" if before == 1 else f"{before} incidents"

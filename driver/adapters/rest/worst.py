@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.adapters.rest.views import node_state
 from holdfast.driver.core.evidence import age, book
-from holdfast.driver.core.state.fact import Bearing, Fact
+from holdfast.driver.core.state.fact import Bearing, Fact, OfCluster, OfLink, OfStore
 from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.node import Node
 
@@ -29,10 +29,18 @@ class BadNode(View):
 
 
 class BadLink(View):
-    """Two nodes that could not reach each other."""
+    """A way from one node to another over which the second could not be reached."""
 
-    nodes: tuple[str, str]
+    source: str
+    target: str
+    suspicion: float
+    """One for each accuser, half as much after a day."""
+    convicted: bool
+    """By tests that each of the two passed with others."""
+    accused_by: list[str]
+    """Versions of jobs (`speech-7b v2`) that could not use it, and people, the latest last."""
     ago_s: float
+    """Since it was told last."""
 
 
 class BadVersion(View):
@@ -45,12 +53,35 @@ class BadVersion(View):
     """Since the last of them."""
 
 
+class BadStore(View):
+    """A store of which jobs told within 7 days that checkpoints do not reach it."""
+
+    url: str
+    jobs: list[str]
+    """For which it fails still; none: for all of them it works again."""
+    ago_s: float
+    """Since the last word about it."""
+
+
+class Outage(View):
+    """What many nodes showed at once, within 7 days: nobody was accused for it."""
+
+    what: str
+    over: bool
+    ago_s: float
+
+
 class Worst(View):
     """What the driver holds against whom; each list has the worst first."""
 
     nodes: list[BadNode]
     links: list[BadLink]
     versions: list[BadVersion]
+    stores: list[BadStore]
+    cluster: list[Outage]
+
+
+ACCUSES = (Bearing.ACCUSES,)
 
 
 def worst_of(state: State, *, now: float, most: int) -> Worst:
@@ -58,11 +89,53 @@ def worst_of(state: State, *, now: float, most: int) -> Worst:
     nodes = (_node(each, now) for each in state.nodes.values())
     bad = [each for each in nodes if each.suspicion or each.strikes]
     versions = [each for job in state.jobs.values() for each in _versions(job, now)]
-    links = [BadLink(nodes=each.nodes, ago_s=max(0.0, now - each.at_s)) for each in state.apart]
+    cut = dict.fromkeys(book.cut(state.facts, state.nodes, now))
+    links = [_link(each, state.facts, now) for each in cut]
     return Worst(
         nodes=sorted(bad, key=lambda each: (-each.suspicion, -each.strikes, each.node))[:most],
-        links=sorted(links, key=lambda each: each.ago_s)[:most],
+        links=sorted(links, key=lambda x: (not x.convicted, -x.suspicion, x.ago_s))[:most],
         versions=sorted(versions, key=lambda each: (-each.faults, each.ago_s))[:most],
+        stores=sorted(_stores(state, now), key=lambda x: (-len(x.jobs), x.ago_s))[:most],
+        cluster=_outages(state, now)[:most],
+    )
+
+
+def _stores(state: State, now: float) -> list[BadStore]:
+    told: dict[str, list[Fact]] = {}
+    for fact in state.facts:
+        if isinstance(fact.subject, OfStore) and age.counts(fact, now):
+            told.setdefault(fact.subject.url, []).append(fact)
+    return [
+        BadStore(
+            url=url,
+            jobs=[fact.about.job for fact in facts if fact.bearing is Bearing.ACCUSES],
+            ago_s=max(0.0, now - max(fact.at_s for fact in facts)),
+        )
+        for url, facts in told.items()
+    ]
+
+
+def _outages(state: State, now: float) -> list[Outage]:
+    """The latest first."""
+    facts = (fact for fact in state.facts if isinstance(fact.subject, OfCluster))
+    lately = [fact for fact in facts if age.counts(fact, now)]
+    heard_s = max((x.at_s for x in lately if x.bearing is Bearing.ACQUITS), default=-1.0)
+    return [
+        Outage(what=fact.what, over=fact.at_s <= heard_s, ago_s=max(0.0, now - fact.at_s))
+        for fact in reversed(lately)
+        if fact.bearing is Bearing.ACCUSES
+    ]
+
+
+def _link(link: OfLink, facts: Iterable[Fact], now: float) -> BadLink:
+    own = [fact for fact in facts if fact.subject == link]
+    return BadLink(
+        source=link.source.name,
+        target=link.target.name,
+        suspicion=round(book.suspicion(own, now), 3),
+        convicted=any(fact.bearing is Bearing.CONVICTS for fact in own),
+        accused_by=accusers(own, *book.AGAINST),
+        ago_s=max(0.0, now - max(fact.at_s for fact in own)),
     )
 
 
@@ -79,15 +152,16 @@ def _node(node: Node, now: float) -> BadNode:
     )
 
 
-def accusers(facts: Iterable[Fact]) -> list[str]:
-    """Each once, the latest last."""
-    accusing = [accuser(fact) for fact in facts if fact.bearing is Bearing.ACCUSES]
+def accusers(facts: Iterable[Fact], *bearings: Bearing) -> list[str]:
+    """Each once, the latest last; whoever accuses, where no bearings are named."""
+    accusing = [accuser(fact) for fact in facts if fact.bearing in (bearings or ACCUSES)]
     return list(dict.fromkeys(accusing[::-1]))[::-1]
 
 
 def accuser(fact: Fact) -> str:
     """`speech-7b v2`, or a person."""
-    return fact.by or f"{fact.about.job} v{fact.about.version}"
+    version = f" v{fact.about.version}" if fact.about.version else ""
+    return fact.by or f"{fact.about.job}{version}"
 
 
 def _versions(job: Job, now: float) -> list[BadVersion]:

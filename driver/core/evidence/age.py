@@ -8,7 +8,7 @@ within the budget's own window and does not decay.
 from collections.abc import Iterable, Sequence
 from math import inf, log2
 
-from holdfast.driver.core.state.fact import Bearing, Fact, Site
+from holdfast.driver.core.state.fact import Bearing, Fact, OfLink, OfNode, Site
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
 
@@ -19,6 +19,9 @@ START_S = 1 * HOUR_S
 comes much later."""
 HALF_LIFE_S = 7 * DAY_S
 """Of what a node is accused of, of tests that acquit it, and of a job's faults."""
+LINK_S = 1 * DAY_S
+"""Of what two nodes that cannot reach each other say of the way between them: no test of it comes
+by itself, and a cable is soon another one (second-pass.md, "Evidence")."""
 
 LEAST = 1 / 16
 """What weighs less is dropped."""
@@ -33,7 +36,8 @@ KEPT_STANDING = 1_024
 def weight(fact: Fact, now: float) -> float:
     """1 for what is new, half as much after each half-life. A clock that was put back ages
     nothing."""
-    return float(0.5 ** (max(0.0, now - fact.at_s) / HALF_LIFE_S))
+    half_life_s = LINK_S if isinstance(fact.subject, OfLink) else HALF_LIFE_S
+    return float(0.5 ** (max(0.0, now - fact.at_s) / half_life_s))
 
 
 def counts(fact: Fact, now: float) -> bool:
@@ -55,9 +59,9 @@ def behind(site: Site, now: float) -> bool:
 
 
 def kept(facts: Iterable[Fact], now: float, *, paid_s: float = 0.0) -> tuple[Fact, ...]:
-    """Without what has decayed, and no more than one subject keeps. What convicts has no age: it
-    stands until a test or a person takes it back. What was paid counts for `paid_s`, the longest
-    window of its budgets."""
+    """Without what has decayed, and no more than one subject keeps. What convicts a node has no
+    age: it stands until a test or a person takes it back. What was paid counts for `paid_s`, the
+    longest window of its budgets."""
     known, since_s = list(facts), now - paid_s
     standing = [fact for fact in known if _stands(fact, since_s)][-KEPT_STANDING:]
     others = (fact for fact in known if not _stands(fact, since_s))
@@ -73,4 +77,4 @@ def known_since_s(facts: Sequence[Fact], now: float, paid_s: float) -> float:
 
 def _stands(fact: Fact, since_s: float) -> bool:
     paid = fact.payer is not None and not fact.earned and fact.at_s > since_s
-    return paid or fact.bearing is Bearing.CONVICTS
+    return paid or (fact.bearing is Bearing.CONVICTS and isinstance(fact.subject, OfNode))

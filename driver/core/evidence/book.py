@@ -1,11 +1,12 @@
 """What is asked of the book of facts: who was accused, what was paid, how patient to be. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from math import log2
 
 from holdfast.driver.core.evidence import age
-from holdfast.driver.core.state.fact import Act, Bearing, Fact, OfNode
+from holdfast.driver.core.state.fact import Act, Bearing, Fact, OfLink, OfNode
+from holdfast.driver.core.state.node import Node
 from holdfast.protocol.faults import Blame
 
 ACCUSERS = 3
@@ -20,6 +21,7 @@ found. Many such tests take no more, for they would miss the same again."""
 LOW = 1.0
 """Suspicion below which a quarantine may end: less than one accusation that is new."""
 
+AGAINST = frozenset({Bearing.CONVICTS, Bearing.ACCUSES})
 MOVES = frozenset({Act.MOVE_WARM, Act.MOVE_COLD})
 
 
@@ -90,6 +92,16 @@ def moved_off(facts: Iterable[Fact], now: float) -> frozenset[OfNode]:
         for fact in facts
         if fact.done in MOVES and fact.about.node is not None and age.counts(fact, now)
     )
+
+
+def cut(facts: Iterable[Fact], nodes: Mapping[str, Node], now: float) -> Iterator[OfLink]:
+    """Links that are accused or convicted within their time, of machines that there still are: two
+    at such ends are not to sit together where others are free."""
+    for fact in facts:
+        if isinstance(fact.subject, OfLink) and fact.bearing in AGAINST and age.counts(fact, now):
+            ends = (fact.subject.source, fact.subject.target)
+            if all(x.name in nodes and nodes[x.name].subject == x for x in ends):
+                yield fact.subject
 
 
 def patience(facts: Iterable[Fact], now: float) -> dict[str, int]:

@@ -38,13 +38,13 @@ class Case(Value, frozen=True):
     node: OfNode | None = None  # that it names
     shown: bool = False  # it only showed there: nothing says that it is the node
     place: int | None = None  # of that node in the job
-    there: frozenset[str] = frozenset()  # nodes of past faults that the job has still
+    still_used: frozenset[str] = frozenset()  # nodes of past faults that the job has still
     restored: bool = False  # ranks had started from a restore point
     scratch: bool = False  # and older than that is only the beginning
     retention: int = 0  # points that its store is to keep; 0: it has none
     refused: str = ""  # why that point cannot be used, where the fault says so
     convicted: str = ""  # explicit evidence against the node
-    instead: Act | None = None  # what is done about such a node where it is not replaced
+    fallback: Act | None = None  # what is done about such a node where it is not replaced
     suspected: str = ""  # who has seen it says that the node has to be tested, or all
     acquitted: bool = False  # tests of the node found nothing lately
     apart: tuple[str, ...] = ()  # two nodes that are known not to reach each other
@@ -62,17 +62,17 @@ class Case(Value, frozen=True):
     ways: Ways = Ways()
 
     @property
-    def here(self) -> list[Fact]:
+    def recurred(self) -> list[Fact]:
         """Faults that came at the same site, which the job has not passed since."""
         return same.at_site(self.past, self.site, self.now, self.began_s)
 
     @property
-    def on_it(self) -> bool:
+    def all_on_node(self) -> bool:
         """Whether all faults at the site came on its node."""
-        return self.node is not None and all(fact.about.node == self.node for fact in self.here)
+        return self.node is not None and all(fact.about.node == self.node for fact in self.recurred)
 
     @property
-    def it(self) -> str:
+    def node_name(self) -> str:
         """Its node, for people."""
         return self.node.name if self.node is not None else "no node"
 
@@ -83,7 +83,7 @@ class Case(Value, frozen=True):
         return [*found, *([self.node] if self.node is not None else [])]
 
     @property
-    def own(self) -> int:
+    def node_faults(self) -> int:
         """How many of these faults its node was named for, this one with them."""
         return self.named.count(self.node) if self.node is not None else 0
 
@@ -94,16 +94,16 @@ class Case(Value, frozen=True):
         if self.alone or self.node is None:
             return False
         faults, few = len(self.named), len(set(self.named))
-        if same.stands_out(self.own, faults, self.nodes):
+        if same.stands_out(self.node_faults, faults, self.nodes):
             return True
-        return self.own >= same.LEAST_FAULTS and same.few_stand_out(few, faults, self.nodes)
+        return self.node_faults >= same.LEAST_FAULTS and same.few_stand_out(few, faults, self.nodes)
 
     @property
     def pair(self) -> tuple[str, ...]:
         """The two of the job's nodes that all its dead standstills were on, in turn, where that is
         more than chance; () else."""
         names = sorted({each.name for each in self.named})
-        dead = self.hang and self.fault is FaultClass.DIED and self.there.issuperset(names)
+        dead = self.hang and self.fault is FaultClass.DIED and self.still_used.issuperset(names)
         return tuple(names) if dead and len(names) == 2 and self._often else ()
 
     @property
@@ -114,13 +114,13 @@ class Case(Value, frozen=True):
         return few or (faults >= same.ALONE_FAULTS and bool(self.nodes == 2 or self.suspected))
 
     @property
-    def elsewhere(self) -> bool:
+    def stands_out_elsewhere(self) -> bool:
         """Whether its node stands out by what came at other sites alone."""
-        here = self.here
-        others = (fact.about.node for fact in self.past if fact not in here)
+        recurred = self.recurred
+        others = (fact.about.node for fact in self.past if fact not in recurred)
         named = [node for node in others if node is not None]
-        own = named.count(self.node) if self.node is not None and not self.alone else 0
-        return same.stands_out(own, len(named), self.nodes)
+        faults = named.count(self.node) if self.node is not None and not self.alone else 0
+        return same.stands_out(faults, len(named), self.nodes)
 
     @property
     def worse(self) -> bool:

@@ -37,7 +37,7 @@ def blind(case: Case) -> Answer:
 def pause(case: Case) -> Answer:
     if case.suspected:
         return Answer(False, case.suspected)
-    times = len(case.here)
+    times = len(case.recurred)
     if times < case.pauses:
         return Answer(True, f"{words.at_site(case)}, and is given longer each time")
     return Answer(False, f"it was given longer {words.times(times)}, in vain")
@@ -50,7 +50,7 @@ def passing(case: Case) -> Answer:
         return Answer(False, words.cut_off(case))
     if case.last:
         return Answer(False, "its restarts are used up")
-    if case.here:
+    if case.recurred:
         return Answer(False, words.at_site(case))
     if _unnamed_again(case):
         return Answer(False, "it stood still before, and nothing told on which node")
@@ -76,27 +76,32 @@ def point(case: Case) -> Answer:
         return Answer(False, "ranks started from none")
     if case.site is None or not case.site.fresh:
         return Answer(False, "ranks got on after their start")
-    if not case.here:
+    if not case.recurred:
         return Answer(False, "nothing came twice after such a start")
-    here = case.here
-    back = sum(fact.held_for is Hypothesis.POINT for fact in here)
-    if _came_from_an_older_one(here):
+    back = sum(fact.held_for is Hypothesis.POINT for fact in case.recurred)
+    if _came_from_an_older_one(case.recurred):
         return Answer(False, "it came at the same step after an older start")
     if back >= STEPS_BACK:
         return Answer(False, f"{back} older ones led to the same")
     if back and node(case).open:
-        return Answer(False, f"an older one led to the same, and all of it came on {case.it}")
+        return Answer(
+            False, f"an older one led to the same, and all of it came on {case.node_name}"
+        )
     if Act.STEP_BACK not in case.ways.acts:
         return Answer(False, words.none_older(case))
-    if case.scratch and (node(case).open or version(case).open or len(here) < _least(case)):
+    if case.scratch and (
+        node(case).open or version(case).open or len(case.recurred) < _least(case)
+    ):
         return Answer(False, "older than it is only the beginning, which comes last")
     return Answer(True, "ranks died before their first step from it, and not for the first time")
 
 
-def _came_from_an_older_one(here: list[Fact]) -> bool:
+def _came_from_an_older_one(recurred: list[Fact]) -> bool:
     """Whether ranks that had started from an older point got on, and ended at the same step."""
-    first = next((k for k, each in enumerate(here) if each.held_for is Hypothesis.POINT), len(here))
-    return any(each.about.site and not each.about.site.fresh for each in here[first + 1 :])
+    first = next(
+        (k for k, each in enumerate(recurred) if each.held_for is Hypothesis.POINT), len(recurred)
+    )
+    return any(each.about.site and not each.about.site.fresh for each in recurred[first + 1 :])
 
 
 def link(case: Case) -> Answer:
@@ -108,7 +113,7 @@ def link(case: Case) -> Answer:
 
 def node(case: Case) -> Answer:
     if case.convicted:
-        return Answer(True, NO_OTHER if case.instead else case.convicted)
+        return Answer(True, NO_OTHER if case.fallback else case.convicted)
     if case.node is None:
         return Answer(False, "nothing tells on which node it was")
     said = case.fault is FaultClass.SAID
@@ -127,10 +132,10 @@ def points_at_node(case: Case) -> bool:
     that may go elsewhere. What a script says at one site is no sign of a node, but at several. At
     last it is enough that all came on it.
     """
-    if case.last and 1 < case.own == len(case.named):
+    if case.last and 1 < case.node_faults == len(case.named):
         return True
     if case.fault is not FaultClass.SAID:
-        return case.stands_out or (bool(case.here) and case.on_it and not case.alone)
+        return case.stands_out or (bool(case.recurred) and case.all_on_node and not case.alone)
     own = [fact.about.site for fact in case.past if fact.about.node == case.node]
     reached = {site.step for site in (*own, case.site) if site is not None and not site.fresh}
     return case.stands_out and len(reached) > 1  # a start from elsewhere is no other step
@@ -160,7 +165,7 @@ def version(case: Case) -> Answer:
         return Answer(False, "no version before this one has run")
     if told is not None:
         return Answer(True, words.said(told))
-    if case.here:
+    if case.recurred:
         return Answer(True, f"{words.at_site(case)}, and version {case.before} ran before")
     if case.worse:
         return Answer(True, words.more_often(case))
@@ -171,10 +176,10 @@ def version(case: Case) -> Answer:
 
 def group(case: Case) -> Answer:
     if case.node is not None:
-        return Answer(False, f"the node is known: {case.it}")
+        return Answer(False, f"the node is known: {case.node_name}")
     if case.fault is FaultClass.STOOD and not case.suspected:
         return Answer(False, "ranks run, and tests look at no script")
-    if not (case.suspected or _unnamed_again(case) or case.here):
+    if not (case.suspected or _unnamed_again(case) or case.recurred):
         return Answer(False, "it came once")
     if Act.EXAM_ALL not in case.ways.acts:
         return Answer(False, "its nodes cannot be tested")
@@ -188,10 +193,10 @@ def user(case: Case) -> Answer:
         return Answer(True, case.hopeless)
     if case.outside:
         return Answer(False, "a signal from outside ended it")
-    if len(case.here) < _least(case):
-        return Answer(False, words.at_site(case) if case.here else words.not_again(case))
-    if case.fault is FaultClass.DIED and case.elsewhere:
-        return Answer(False, f"at other places, too, it came on {case.it}")
+    if len(case.recurred) < _least(case):
+        return Answer(False, words.at_site(case) if case.recurred else words.not_again(case))
+    if case.fault is FaultClass.DIED and case.stands_out_elsewhere:
+        return Answer(False, f"at other places, too, it came on {case.node_name}")
     return Answer(True, words.same_again(case))
 
 

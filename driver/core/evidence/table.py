@@ -79,7 +79,7 @@ def _act(case: Case, hypothesis: Hypothesis) -> Act:
     """How an open hypothesis is acted on."""
     if hypothesis is Hypothesis.NODE:
         if case.convicted:
-            return case.instead or Act.REPLACE
+            return case.fallback or Act.REPLACE
         return rules.how_to_leave(case) or Act.RESTART
     if hypothesis is Hypothesis.LINK:
         return case.leave or Act.RESTART

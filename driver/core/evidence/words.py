@@ -14,7 +14,7 @@ def times(count: int) -> str:
 def at_site(case: Case) -> str:
     """`it came 3 times after step 40`, this fault with them."""
     verb = "it stood still there" if case.fault is FaultClass.STOOD else "it came"
-    return f"{verb} {times(len(case.here) + 1)}{_where(case)}"
+    return f"{verb} {times(len(case.recurred) + 1)}{_where(case)}"
 
 
 def _where(case: Case) -> str:
@@ -57,7 +57,9 @@ def own(case: Case) -> str:
     if case.node is None:
         return "nothing like it came before"
     faults = len(case.named)
-    return f"{case.own} of {faults} fault{'s' if faults > 1 else ''} came on {case.node.name}"
+    return (
+        f"{case.node_faults} of {faults} fault{'s' if faults > 1 else ''} came on {case.node.name}"
+    )
 
 
 def standing_out(case: Case) -> str:
@@ -106,12 +108,12 @@ def in_turn(case: Case) -> str:
 
 def same_again(case: Case) -> str:
     """Why another restart would not help, as the end of a job has it."""
-    nodes = len({fact.about.node for fact in case.here} | {case.node})
+    nodes = len({fact.about.node for fact in case.recurred} | {case.node})
     if case.fault is FaultClass.STOOD:
         also = ", also on another node" if nodes > 1 else ""
         fix = f". {case.fix}" if case.fix else ""
         return f"{at_site(case)}{also}, each time for longer before it was restarted{fix}"
-    again = f"It ended in the same way {times(len(case.here) + 1)}{_where(case)}"
+    again = f"It ended in the same way {times(len(case.recurred) + 1)}{_where(case)}"
     if case.fault is FaultClass.SAID:
         return f"{again}: another restart would not help"
     if nodes > 1:

@@ -1,7 +1,7 @@
 """Incidents: one for each cause, open until all that it hit is back.
 
-Called by the ladder and the machines. Pure. Faults of a job that has an open incident are put down
-to it; losses of nodes within a short time are one incident, also across jobs.
+Called by the recovery and the machines. Pure. Faults of a job that has an open incident are put
+down to it; losses of nodes within a short time are one incident, also across jobs.
 """
 
 from collections.abc import Iterable
@@ -93,7 +93,7 @@ def _catching_up(
 
 
 def fault_of(finding: Finding) -> Fault:
-    """A detector's finding as the ladder takes it."""
+    """A detector's finding as the recovery takes it."""
     return Fault(
         kind=finding.kind,
         weight=finding.weight,
@@ -105,6 +105,7 @@ def fault_of(finding: Finding) -> Fault:
         summary=finding.summary or f"{finding.kind} on {finding.node or finding.job}",
         evidence=finding.evidence,
         apart=finding.apart,
+        one_way=finding.one_way,
         spot=finding.spot,
         fix=finding.fix,
         stuck=finding.stuck,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 from holdfast.driver.core import exams
 from holdfast.driver.core.events import DiagnosticEnded
-from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Exam, Purpose
 from holdfast.driver.core.testing import diagnosis, off_the_job, standbys
 from holdfast.driver.core.turn import Turn
@@ -16,12 +16,12 @@ OUT_OF_TIME = "no result came in time"
 
 
 def _standby(turn: Turn, exam: Exam, late: str) -> None:
-    """One that failed is a fault like another: the ladder takes it out of use."""
+    """One that failed is a fault like another: the recovery takes it out of use."""
     (name,) = exam.suspects
     job = turn.nodes[name].job
     fault = standbys.conclude(turn, exam, late)
     if fault is not None and job is not None:
-        ladder.recover(turn, job, fault)
+        next_step.recover(turn, job, fault)
 
 
 CALLERS: Mapping[Purpose, Callable[[Turn, Exam, str], None]] = {

@@ -11,7 +11,7 @@ from holdfast.driver.core.attempt import quiet
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.driver.core.handlers import exam_callers, journal_restored, node_loss
 from holdfast.driver.core.placing.allocation import came, drop_start, drop_unready, there
-from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Fault, Job, Purpose, Timer
 from holdfast.driver.core.state.node import Awaited, Broken, Connected, Held, Lent, Node, Promised
 from holdfast.driver.core.testing import off_the_job
@@ -117,7 +117,7 @@ def _ranks_died(turn: Turn, node: str, name: str, *, unseen: bool) -> None:
         held = turn.nodes[node].held
         if held is not None:
             turn.set_holding(node, replace(held, renewed_s=turn.now))
-        ladder.recover(turn, name, fault)
+        next_step.recover(turn, name, fault)
     elif not job.seated:
         store = None if node == job.host else job.rendezvous
         quiet.forget(turn, job, node)

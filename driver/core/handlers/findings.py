@@ -10,7 +10,8 @@ from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
 from holdfast.driver.core.faults import incidents, root_cause, stacks
 from holdfast.driver.core.placing import eviction
-from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.recovery import next_step
+from holdfast.driver.core.state.fact import About, Bearing, Fact, OfStore
 from holdfast.driver.core.state.model import Fault, Job, Timer
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
@@ -18,6 +19,9 @@ from holdfast.protocol.faults import Finding, Kind, Weight
 
 STUCK = frozenset({Kind.HANG, Kind.NO_PROGRESS})
 """What stacks tell more about."""
+
+STORES = {Kind.STORE_FAILED: Bearing.ACCUSES, Kind.STORE_BACK: Bearing.ACQUITS}
+"""What a job tells of its store, that other jobs may have as well."""
 
 KEPT_STACKS = 16
 """Nodes of which a stack is taken: enough to see who waits for whom, little enough to keep."""
@@ -37,6 +41,8 @@ def on_found(turn: Turn, event: Found) -> None:
     if finding.weight is Weight.REPORT:
         ended = finding.job if finding.job in turn.jobs else None
         incidents.report(turn, fault, job=job.name if job else ended)
+        if job is not None and fault.kind in STORES:
+            _note_store(turn, job, fault.kind)
     elif job is not None:
         if _concerns(job, finding):
             _job_fault(turn, job, fault)
@@ -58,7 +64,7 @@ def on_refused(turn: Turn, event: DesiredRefused) -> None:
         node=event.node,
         summary=f"{event.node} refused its orders: {event.why}",
     )
-    ladder.recover(turn, job.name, fault, attempt=True)
+    next_step.recover(turn, job.name, fault, attempt=True)
 
 
 def on_stacks(turn: Turn, event: StacksTaken | StacksFailed) -> None:
@@ -83,7 +89,7 @@ def act(turn: Turn, name: str) -> None:
     turn.drop_timers(name, Timer.STACKS)
     turn.job(name, held=None)
     if job.incident is not None:  # else it went on by itself
-        ladder.recover(turn, name, job.held, noted=job.incident)
+        next_step.recover(turn, name, job.held, noted=job.incident)
 
 
 def drop_unseen(turn: Turn) -> None:
@@ -146,9 +152,18 @@ def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
     if fault.kind in STUCK:
         fault = root_cause.explained(exits_of(turn.nodes, job), fault)
     if fault.kind not in STUCK or not job.seated:
-        ladder.recover(turn, job.name, fault)
+        next_step.recover(turn, job.name, fault)
     elif job.held is None:
         _take_stacks(turn, job, fault)
+
+
+def _note_store(turn: Turn, job: Job, kind: Kind) -> None:
+    """The newest word of each job stands."""
+    store = OfStore(url=job.plan.task.store_url)
+    about = About(job=job.name, version=job.running.number)
+    others = (each for each in turn.facts if (each.subject, each.about.job) != (store, job.name))
+    turn.put_facts(others)
+    turn.add_fact(Fact(subject=store, what=kind, bearing=STORES[kind], about=about))
 
 
 def _explain(turn: Turn, job: Job, fault: Fault) -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from holdfast.driver.core.events import ExecutorConnected
 from holdfast.driver.core.job import lost_epochs
 from holdfast.driver.core.job.epochs import open_epoch
-from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Fault, Job, Phase
 from holdfast.driver.core.state.node import Awaited, Node
 from holdfast.driver.core.turn import Turn
@@ -79,6 +79,6 @@ def _recover(turn: Turn, job: Job, event: ExecutorConnected) -> None:
 def begin_anew(turn: Turn, job: Job, fault: Fault) -> None:
     """In an epoch that nobody has followed."""
     if job.seated:
-        ladder.recover(turn, job.name, fault)
+        next_step.recover(turn, job.name, fault)
     elif job.epoch and job.phase is not Phase.ALLOCATING:
         open_epoch(turn, job.name)

@@ -13,7 +13,8 @@ from holdfast.driver.core.attempt.tally import exits_of, failed
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.handlers import oom_killed
 from holdfast.driver.core.placing import eviction
-from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.recovery import next_step
+from holdfast.driver.core.state.fact import Bearing, Fact, OfCluster
 from holdfast.driver.core.state.model import Fault, Job, Timer, Wanted
 from holdfast.driver.core.state.node import Awaited, Broken, Node
 from holdfast.driver.core.testing import off_the_job
@@ -23,6 +24,8 @@ from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
 MOMENT = 0.25
 """Of the time that a silent executor has: so short is no silence. The rest is longer than the 10 s
 within which all connections end of a network that fails: as often executors ping."""
+
+HEARD = "all are heard again"
 
 
 def missing(turn: Turn, job: Job) -> list[str]:
@@ -38,7 +41,7 @@ def confirm(turn: Turn, name: str) -> None:
         return
     off_the_job.object_to(turn, name, "it went away")
     if node.job is not None:
-        ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
+        next_step.recover(turn, node.job, _loss(name, _no_connection(name)))
 
 
 def lose_missed(turn: Turn, job: Job) -> bool:
@@ -49,7 +52,7 @@ def lose_missed(turn: Turn, job: Job) -> bool:
         echo = next(exited for exited in exits if failed(exited.status))
         text = f"rank {echo.status.rank} there lost a peer"
         peers = Evidence(source=f"executor of {echo.node}", text=text)
-        ladder.recover(turn, job.name, _loss(name, peers))
+        next_step.recover(turn, job.name, _loss(name, peers))
     return bool(missed)
 
 
@@ -107,7 +110,7 @@ def check_silence(turn: Turn) -> None:
         elif _may_go(turn, node.job) or turn.jobs[node.job].parked:
             turn.look_at_silence(name, again_s)
         elif not node.present:
-            ladder.recover(turn, node.job, _loss(name, _no_connection(name)))
+            next_step.recover(turn, node.job, _loss(name, _no_connection(name)))
         elif oom_killed.may_come(turn, node) or _is_waited_for(turn, node):
             turn.look_at_silence(name, again_s)
         elif to_return(node) and turn.now < (late_s := turn.returned_s + turn.policy.reconnect_s):
@@ -117,7 +120,7 @@ def check_silence(turn: Turn) -> None:
             _note_outage(turn, silent, len(held))
         else:
             fault = replace(_silence(turn, node), spared=_not_alone(turn, node, broken))
-            ladder.recover(turn, node.job, fault)
+            next_step.recover(turn, node.job, fault)
 
 
 def _broken_s(node: Node) -> float | None:
@@ -186,6 +189,7 @@ def _note_outage(turn: Turn, silent: list[str], held: int) -> None:
     )
     incident = incidents.open_or_join(turn, None, fault)
     turn.incident(incident.id, outage=True, closed_s=None, nodes=tuple(silent))
+    turn.add_fact(Fact(subject=OfCluster(), what=summary, bearing=Bearing.ACCUSES))
     turn.say(f"{summary}; nobody is evicted")
 
 
@@ -196,7 +200,8 @@ def end_outage(turn: Turn) -> None:
         return
     if any(node.job is not None and not node.connected for node in turn.nodes.values()):
         return
+    turn.add_fact(Fact(subject=OfCluster(), what=HEARD, bearing=Bearing.ACQUITS))
     for incident in outages:
         turn.incident(incident.id, outage=False)
         if not incident.waiting:
-            incidents.close(turn, incident.id, "all are heard again")
+            incidents.close(turn, incident.id, HEARD)

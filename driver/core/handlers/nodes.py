@@ -29,7 +29,7 @@ from holdfast.driver.core.placing.allocation import (
     find_unfit,
     leave,
 )
-from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Fault
 from holdfast.driver.core.state.node import (
     Against,
@@ -265,7 +265,7 @@ def on_ended(turn: Turn, event: ExecutorEnded) -> None:
         evidence=(Evidence(source="cluster", text=event.why),),
         spared=True,
     )
-    ladder.recover(turn, event.job, fault)
+    next_step.recover(turn, event.job, fault)
 
 
 def note_ended(turn: Turn, event: ExecutorEnded) -> None:

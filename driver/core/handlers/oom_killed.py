@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.driver.core.events import ExecutorStarved
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.placing.allocation import came
-from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Held, Node
 from holdfast.driver.core.turn import Turn
@@ -34,7 +34,7 @@ def on_starved(turn: Turn, event: ExecutorStarved) -> None:
     if held:
         turn.set_holding(node.name, replace(held, starved_s=turn.now))
     if job.seated and node.name in job.places:
-        ladder.recover(turn, job.name, fault)
+        next_step.recover(turn, job.name, fault)
     else:
         turn.say(fault.summary, job.name)
 

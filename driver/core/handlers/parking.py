@@ -7,7 +7,7 @@ it is not listened to: so it is told once more, and who was waited for has so mu
 from holdfast.driver.core import exams
 from holdfast.driver.core.handlers import journal_restored, node_loss
 from holdfast.driver.core.handlers.stalls import Later
-from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Fault, Job, Purpose
 from holdfast.driver.core.state.node import Backoff, Node
 from holdfast.driver.core.turn import Turn
@@ -73,7 +73,7 @@ def _begin_anew(turn: Turn, job: Job) -> None:
         blame=Blame.INFRASTRUCTURE,
         summary=f"{job.name} lost its ranks on {', '.join(lost)} while it was parked",
     )
-    ladder.recover(turn, job.name, fault)
+    next_step.recover(turn, job.name, fault)
 
 
 def _has_lost(node: Node | None, job: Job) -> bool:

@@ -19,7 +19,7 @@ from holdfast.driver.core.events import (
     StepsRepeated,
 )
 from holdfast.driver.core.faults import incidents, root_cause
-from holdfast.driver.core.recovery import facts, ladder
+from holdfast.driver.core.recovery import facts, next_step
 from holdfast.driver.core.state.model import Fault, Job, Timer
 from holdfast.driver.core.state.node import Exited, Quiet
 from holdfast.driver.core.turn import Turn
@@ -128,7 +128,7 @@ def _store_lost(turn: Turn, job: Job, text: str) -> None:
         summary=summary,
         evidence=(Evidence(source=f"executor of {node}", text=text),),
     )
-    ladder.recover(turn, job.name, fault)
+    next_step.recover(turn, job.name, fault)
 
 
 def on_running(turn: Turn, event: RanksRunning) -> None:

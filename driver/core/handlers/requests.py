@@ -22,7 +22,7 @@ from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job import finish, maintenance
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import eviction
-from holdfast.driver.core.recovery import ladder
+from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state import layout
 from holdfast.driver.core.state.model import Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Against, Source, Trusted
@@ -139,7 +139,7 @@ def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
     )
     job = turn.jobs.get(node.job or "")
     if job is not None and not (job.parked or eviction.stays(job, event.node)):
-        ladder.recover(turn, job.name, fault)
+        next_step.recover(turn, job.name, fault)
         return
     incident = incidents.open_or_join(turn, None, fault)
     turn.say(fault.summary)

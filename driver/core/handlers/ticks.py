@@ -15,7 +15,7 @@ from holdfast.driver.core.job import finish, maintenance
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import allocation, eviction, move_on_suspicion
 from holdfast.driver.core.placing.allocation import drop_unready, give_back, leave
-from holdfast.driver.core.recovery import facts, ladder
+from holdfast.driver.core.recovery import facts, next_step
 from holdfast.driver.core.state.model import Failure, Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Node, Source
 from holdfast.driver.core.state.outstanding import calls_for
@@ -93,7 +93,7 @@ def _gathered(turn: Turn, job: Job) -> None:
 def _judged(turn: Turn, job: Job) -> None:
     fault = root_cause.judge(job, exits_of(turn.nodes, job))
     if fault is not None:
-        ladder.recover(turn, job.name, fault)
+        next_step.recover(turn, job.name, fault)
 
 
 def _no_stacks(turn: Turn, job: Job) -> None:
@@ -123,7 +123,7 @@ def _stuck(turn: Turn, name: str, nodes: list[str]) -> None:
     lost = {node for node in nodes if few and turn.nodes[node].connected}
     for node in nodes:
         if node in lost and _has_place(turn, name, node):
-            ladder.recover(turn, name, _unkillable(node))
+            next_step.recover(turn, name, _unkillable(node))
     others = [node for node in nodes if node not in lost and _has_place(turn, name, node)]
     if others and turn.jobs[name].wanted is not Wanted.RUN:
         leave(turn, *others)
@@ -181,7 +181,7 @@ def _no_start(turn: Turn, job: Job) -> None:
 
 def _not_started(turn: Turn, job: Job, node: str | None, summary: str) -> None:
     fault = Fault(kind=Kind.START_FAILED, weight=Weight.RESTART, node=node, summary=summary)
-    ladder.recover(turn, job.name, fault, attempt=True)
+    next_step.recover(turn, job.name, fault, attempt=True)
 
 
 def _settled(turn: Turn, job: Job) -> None:

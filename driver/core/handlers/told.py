@@ -1,4 +1,4 @@
-"""Facts that people tell: of a node, or of a version of a job. Pure.
+"""Facts that people tell: of a node, a link, or a version of a job. Pure.
 
 Called by `decide`. A person's word is a fact among others: "it is bad" is one accuser, "nothing is
 wrong with it" voids what was held against it, as if another machine had its name. Neither evicts a
@@ -8,7 +8,7 @@ node, nor ends what a person keeps out.
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import JobFactTold, NodeFactTold
-from holdfast.driver.core.state.fact import Bearing, Fact, Subject
+from holdfast.driver.core.state.fact import Bearing, Fact, OfLink, Subject
 from holdfast.driver.core.state.node import Node
 from holdfast.driver.core.turn import Turn
 
@@ -18,21 +18,40 @@ Told = JobFactTold | NodeFactTold
 
 
 def on_node_fact(turn: Turn, event: NodeFactTold) -> None:
-    node = turn.nodes.get(event.node)
-    if node is None:
+    node, other = turn.nodes.get(event.node), turn.nodes.get(event.to)
+    if node is None or (event.to and other is None):
         return
-    turn.say(f"{event.who} {_says(event.says)} {event.node}: {_words(event)}")
+    of = f"the link from {node.name} to {event.to}" if event.to else node.name
+    turn.say(f"{event.who} {_says(event.says)} {of}: {_words(event)}")
+    if other is not None:
+        _of_link(turn, event, node, other)
+        return
     if event.says == "clears":
         node = _clear(turn, node)
     _add(turn, event, node.subject)
 
 
+def _of_link(turn: Turn, event: NodeFactTold, node: Node, other: Node) -> None:
+    """A cable that was replaced is another one both ways; all else is of the way that is named."""
+    turn.about[other.name] = None
+    link = OfLink(source=node.subject, target=other.subject)
+    if event.says == "clears":
+        both = (link, OfLink(source=link.target, target=link.source))
+        turn.put_facts(each for each in turn.facts if each.subject not in both or _stays(each))
+    _add(turn, event, link)
+
+
+def _stays(fact: Fact) -> bool:
+    """What people said, but for what they accused it of."""
+    return bool(fact.by) and fact.bearing is not Bearing.ACCUSES
+
+
 def _clear(turn: Turn, node: Node) -> Node:
     """What is known of it from before is void; its tests are due. What people said stays."""
-    if any(not fact.by or fact.bearing is Bearing.ACCUSES for fact in node.record.facts):
+    kept = tuple(filter(_stays, node.record.facts))
+    if kept != node.record.facts:
         turn.say(f"what was held against {node.name} counts no more")
-    kept = (fact for fact in node.record.facts if fact.by and fact.bearing is not Bearing.ACCUSES)
-    record = replace(node.record, facts=tuple(kept), cleared=node.record.cleared + 1)
+    record = replace(node.record, facts=kept, cleared=node.record.cleared + 1)
     cleared = turn.set_record(node.name, record)
     if (out := node.quarantine) is None:
         return cleared
@@ -56,16 +75,8 @@ def on_job_fact(turn: Turn, event: JobFactTold) -> None:
 
 
 def _add(turn: Turn, event: Told, subject: Subject) -> None:
-    turn.add_fact(
-        Fact(
-            subject=subject,
-            what=event.words,
-            bearing=BEARINGS[event.says],
-            at_s=turn.now,
-            by=event.who,
-            entry=turn.sequence,
-        )
-    )
+    bearing = BEARINGS[event.says]
+    turn.add_fact(Fact(subject=subject, what=event.words, bearing=bearing, by=event.who))
 
 
 def _says(says: str) -> str:

@@ -1,6 +1,6 @@
 """Taking nodes out of use, with brakes: never too many at once, fewest for silence alone.
 
-Called by the ladder, the diagnosis, exams and requests. Pure. Where more are to go at once than
+Called by the recovery, the diagnosis, exams and requests. Pure. Where more are to go at once than
 may, that is a mass failure, and more likely our own mistake: then nobody is evicted any more until
 a person has looked and releases the brake. What is held back leaves its job nevertheless, for it is
 of no use there, but it only rests: no quarantine, and no test before it comes back.

@@ -1,6 +1,6 @@
 """A place that moves to another node without proof against the one that it had.
 
-Called by the ladder, and by whoever asks whether it may before it gives up. Pure. Tests that find
+Called by the recovery, and by whoever asks whether it may before it gives up. Pure. Tests that find
 nothing do not cure a node on which ranks die again and again: another one tells more. It is no
 eviction: nothing is held against the node, other jobs may have it at once, and this one has it
 again where it gets no better one. The last step is saved first, as in `maintenance`.
@@ -105,8 +105,6 @@ def _left(turn: Turn, job: Job, node: str, why: str) -> Fact:
         subject=job.subject,
         what=why,
         bearing=Bearing.CONTEXT,
-        at_s=turn.now,
         about=About(job=job.name, node=turn.nodes[node].subject),
         done=Act.MOVE_COLD,
-        entry=turn.sequence,
     )

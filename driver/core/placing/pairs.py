@@ -1,25 +1,33 @@
-"""Pairs of nodes that could not reach each other, though each could be reached by others.
+"""Nodes that could not reach each other, though each could be reached by others.
 
-Noted by the ladder and by tests of nodes, asked by whoever chooses nodes. Pure. A pair is nothing
-against either of its nodes and is of no one job: the next one would stand still there as well. It
-is a preference: where no other node is free the two are seated together, and that is said.
+Noted by the recovery and by tests of nodes, asked by whoever chooses nodes. Pure. It is a fact of
+the link, nothing against either of its nodes, and of no one job: the next one would stand still
+there as well. It is a preference: where no other node is free the two are seated together, and that
+is said.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from holdfast.driver.core.state.model import Apart
+from holdfast.driver.core.state.fact import About, Bearing, Fact, OfLink
 from holdfast.driver.core.turn import Turn
 
-KEPT = 64
-"""Pairs that the driver remembers, the latest ones."""
 
-
-def note(turn: Turn, *nodes: str) -> None:
-    """These two could not reach each other now."""
-    first, second = sorted(nodes)
-    others = [each for each in _lately(turn) if each.nodes != (first, second)]
-    turn.apart = (*others, Apart(nodes=(first, second), at_s=turn.now))[-KEPT:]
+def note(
+    turn: Turn,
+    two: Collection[str],
+    fact: str,
+    bearing: Bearing,
+    about: About,
+    *,
+    one_way: bool = False,
+) -> None:
+    """The first could not reach the second now, nor, but for `one_way`, the second the first."""
+    known = [turn.nodes[each].subject for each in two if each in turn.nodes]
+    ways = [known] if one_way else [known, known[::-1]]
+    for source, target in ways if len(known) == 2 else ():
+        link = OfLink(source=source, target=target)
+        turn.add_fact(Fact(subject=link, what=fact, bearing=bearing, about=about))
 
 
 def meeting(turn: Turn, nodes: list[str]) -> list[str]:
@@ -35,19 +43,15 @@ def meeting(turn: Turn, nodes: list[str]) -> list[str]:
 
 
 def apart_from(turn: Turn, nodes: Iterable[str]) -> frozenset[str]:
-    """Who could not reach one of these."""
-    if not turn.apart:
-        return frozenset()
-    known = set(nodes)
-    pairs = [each.nodes for each in _lately(turn)]
-    ends = [(first, second) for first, second in pairs] + [pair[::-1] for pair in pairs]
+    """Who could not reach one of these, or be reached by it."""
+    known = set(nodes) if turn.apart else ()
+    ends = (pair for two in turn.apart for pair in (two, two[::-1]))
     return frozenset(second for first, second in ends if first in known)
 
 
 def among(turn: Turn, nodes: Collection[str]) -> list[tuple[str, str]]:
     """The pairs both of whose nodes are among these."""
-    pairs = [each.nodes for each in _lately(turn)]
-    return [pair for pair in pairs if pair[0] in nodes and pair[1] in nodes]
+    return [pair for pair in turn.apart if pair[0] in nodes and pair[1] in nodes]
 
 
 def say_of(turn: Turn, name: str, nodes: Collection[str]) -> None:
@@ -56,8 +60,3 @@ def say_of(turn: Turn, name: str, nodes: Collection[str]) -> None:
         if first in nodes or second in nodes:
             told = f"{first} and {second} could not reach each other lately"
             turn.say(f"{told}, and no other node is free for {name}", name)
-
-
-def _lately(turn: Turn) -> list[Apart]:
-    since_s = turn.now - turn.policy.apart_s
-    return [each for each in turn.apart if each.at_s > since_s]

@@ -14,7 +14,7 @@ from holdfast.driver.core.placing import eviction, move_on_suspicion
 from holdfast.driver.core.placing.allocation import leave, schedule
 from holdfast.driver.core.recovery import sight
 from holdfast.driver.core.recovery.case_of import version_before
-from holdfast.driver.core.state.fact import Act, Table
+from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, OfPoint, Table
 from holdfast.driver.core.state.model import Failure, Fault, Incident, Job, Phase, Rollback, Timer
 from holdfast.driver.core.state.restore_point import RestorePoint, Verified
 from holdfast.driver.core.state.versions import Version
@@ -140,6 +140,9 @@ def _step_back(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     after = point.step if fault.kind is Kind.CHECKPOINT_CORRUPT else _back_to(job, point, lost)
     why = f"once ranks had started from it, {fault.summary}"
     turn.job(name, points=known_points.taint(job, point, why, turn.now, after))
+    of = OfPoint(job=name, step=point.step, epoch=point.epoch, where=point.where)
+    about = About(job=name, version=job.running.number)
+    turn.add_fact(Fact(subject=of, what=why, bearing=Bearing.ACCUSES, about=about))
     turn.say(f"{point} is not used again", name)
 
 

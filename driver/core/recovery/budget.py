@@ -41,7 +41,7 @@ def payer(job: Job, fault: Fault, case: Case, table: Table, incident: Incident) 
     ours = table.chosen in OURS and not (script and table.act is Act.RESTART)
     if ours or fault.blame is Blame.INFRASTRUCTURE:
         return Blame.INFRASTRUCTURE
-    again = table.chosen is None and bool(case.here) and not case.hang
+    again = table.chosen is None and bool(case.recurred) and not case.hang
     users = script or again or fault.blame is Blame.USER
     return Blame.USER if users else Blame.INFRASTRUCTURE
 
@@ -53,7 +53,7 @@ def used_up(turn: Turn, job: Job, fault: Fault, case: Case, by: Blame | None) ->
     budget = _budget(job, by)
     if book.paid(job.facts, by, turn.now - budget.window_s) < budget.restarts:
         return ""
-    killed = crash_signature.killed(fault.signature, len(case.here) + 1)
+    killed = crash_signature.killed(fault.signature, len(case.recurred) + 1)
     return f"{fault.summary}. {killed}{_told(budget, by)}"
 
 

@@ -15,6 +15,7 @@ from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.recovery import budget, sight
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import Fault, Job, Wanted
+from holdfast.driver.core.state.node import Broken
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind, Weight
@@ -26,7 +27,8 @@ LEFT = book.MOVES | {Act.REPLACE}
 def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
     """The fault, the facts, and what may be done."""
     kind, node = site.class_of(fault), _named(turn, job, fault)
-    past = tuple(each for each in job.facts if _alike(each, kind, job.version.number, turn.now))
+    number = job.running.number
+    past = tuple(each for each in job.facts if _alike(each, kind, number, turn.now))
     convicted, before = _convicted(fault), version_before(job)
     cost_s = cost.measured_s(turn.incidents.values())
     return Case(
@@ -36,7 +38,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         nodes=job.layout.nodes,
         what=fault.kind,
         past=past,
-        there=frozenset(_names(past, node)).intersection(job.places),
+        still_used=frozenset(_names(past, node)).intersection(job.places),
         site=site.site_of(job, fault),
         hang=fault.kind in site.STANDSTILLS,
         node=node,
@@ -47,14 +49,14 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         retention=job.plan.task.retention if job.plan.task.store_url else 0,
         refused=_refused(job, fault),
         convicted=convicted,
-        instead=sight.instead(turn, job, fault),
+        fallback=_fallback(turn, job, fault),
         suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
         acquitted=node is not None and _acquitted(turn, node.name),
         apart=move_on_suspicion.cut_off(turn, job, fault),
         blind=sight.hindered(turn, job, fault),
         hopeless=_hopeless(turn, job, fault),
         before=before,
-        rate=rate_of(turn, job, kind, job.version.number, this=1),
+        rate=rate_of(turn, job, kind, number, this=1),
         rate_before=Rate(0, 0.0) if before is None else rate_of(turn, job, kind, before),
         said_of_it=_said_of_it(job),
         pauses=turn.policy.spot_tries - 1,
@@ -95,6 +97,21 @@ def _convicted(fault: Fault) -> str:
     return fault.summary if plain else ""
 
 
+def _fallback(turn: Turn, job: Job, fault: Fault) -> Act | None:
+    """What is done about a node that is not heard, where no other may take its place: it is waited
+    for as long as another one would need to come. None: it is replaced."""
+    node = turn.nodes.get(fault.node or "")
+    silent = fault.kind is Kind.NODE_LOST and node is not None and node.present
+    if node is None or not silent or move_on_suspicion.may_move(turn, job, node.name):
+        return None
+    waited_s = turn.now - turn.incidents[job.incident or 0].found_s
+    if node.connected and waited_s:
+        return Act.RESTART
+    if isinstance(node.link, Broken):  # the incident may have begun long before, by another fault
+        waited_s = min(waited_s, turn.now - node.link.since_s)
+    return Act.WAIT if waited_s < turn.policy.connect_s else None
+
+
 def _refused(job: Job, fault: Fault) -> str:
     """Of memory. What a store has may be read well on another node."""
     return fault.summary if fault.kind is Kind.CHECKPOINT_CORRUPT and site.from_memory(job) else ""
@@ -132,10 +149,11 @@ def version_before(job: Job) -> int | None:
     left = {fact.about.version for fact in job.facts if fact.done is Act.VERSION_BEFORE}
     fits = (
         each.number
-        for each in job.versions[:-1]
+        for each in job.versions
         if each.number in ran - left
+        and each.number < job.running.number
         and each.plan.nodes == job.layout.nodes
-        and each.plan != job.plan
+        and each.plan != job.running.plan
     )
     return max(fits, default=None)
 

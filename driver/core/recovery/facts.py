@@ -33,15 +33,13 @@ def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table, payer: Bl
         fault=case.fault,
         stood=bool(fault.spot),
         bearing=Bearing.CONTEXT,
-        at_s=turn.now,
-        about=_about(job, fault, case),
+        about=_about(job, case),
         held_for=table.chosen,
         done=table.act,
         payer=payer,
         earned=case.earned,
-        entry=turn.sequence,
     )
-    turn.job(job.name, facts=_not_passed(turn.jobs[job.name].facts, case.here))
+    turn.job(job.name, facts=_not_passed(turn.jobs[job.name].facts, case.recurred))
     turn.add_fact(fact)
     if case.node is not None and fault.node is not None and fault.blame is not Blame.USER:
         _note_of_node(turn, case.node, replace(fact, payer=None), table)
@@ -59,15 +57,12 @@ def _with_passed(fact: Fact, at_s: float | None) -> Fact:
     return replace(fact, about=replace(fact.about, site=replace(site, passed_s=at_s)))
 
 
-def _about(job: Job, fault: Fault, case: Case) -> About:
+def _about(job: Job, case: Case) -> About:
     return About(
         job=job.name,
-        version=job.version.number,
-        attempt=job.attempt,
+        version=job.running.number,
         node=case.node,
         place=case.place,
-        rank=fault.rank,
-        step=fault.step,
         site=case.site,
     )
 

@@ -6,10 +6,8 @@ theirs: what was found then is waited for, said, and put down to nobody. Where t
 meanwhile its detectors take it back; where it does not, it is acted on in the end.
 """
 
-from holdfast.driver.core.placing import eviction, move_on_suspicion
-from holdfast.driver.core.state.fact import Act
+from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.state.model import Fault, Job
-from holdfast.driver.core.state.node import Broken
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind
 
@@ -51,18 +49,3 @@ def _silent(turn: Turn, job: Job) -> str:
     if len(silent) <= eviction.cap(turn, turn.policy.silence_share):
         return ""
     return f"{len(silent)} of its {len(job.places)} nodes are silent at once"
-
-
-def instead(turn: Turn, job: Job, fault: Fault) -> Act | None:
-    """What is done about a node that is not heard, where no other may take its place: it is waited
-    for as long as another one would need to come. None: it is replaced."""
-    node = turn.nodes.get(fault.node or "")
-    silent = fault.kind is Kind.NODE_LOST and node is not None and node.present
-    if node is None or not silent or move_on_suspicion.may_move(turn, job, node.name):
-        return None
-    waited_s = turn.now - turn.incidents[job.incident or 0].found_s
-    if node.connected and waited_s:
-        return Act.RESTART
-    if isinstance(node.link, Broken):  # the incident may have begun long before, by another fault
-        waited_s = min(waited_s, turn.now - node.link.since_s)
-    return Act.WAIT if waited_s < turn.policy.connect_s else None

@@ -1,12 +1,14 @@
 """What speaks for or against a machine, or is known of a job's faults: one book of facts.
 
 Noted by the machines of the core, read by `evidence`. Pure. A fact is kept with whom it concerns:
-a node's with the node, those of a job's faults with the job. Who reads the book leaves out what is
-passed, void or too old; what says nothing any more is dropped.
+a node's with the node, those of a job's faults and restore points with the job, all others with the
+state. Who reads the book leaves out what is passed, void or too old; what says nothing any more is
+dropped.
 """
 
 from enum import StrEnum
 
+from holdfast.driver.core.state.restore_point import Where
 from holdfast.driver.core.state.value import Value
 from holdfast.protocol.faults import Blame
 
@@ -72,7 +74,33 @@ class OfVersion(Value, frozen=True, tag="version"):
     number: int
 
 
-Subject = OfNode | OfVersion
+class OfLink(Value, frozen=True, tag="link"):
+    """The way from one machine to another; back it is another one."""
+
+    source: OfNode
+    target: OfNode
+
+
+class OfPoint(Value, frozen=True, tag="point"):
+    """A saved step of a job, as its restore points are named."""
+
+    job: str
+    step: int
+    epoch: int
+    where: Where
+
+
+class OfStore(Value, frozen=True, tag="store"):
+    """Where jobs keep their checkpoints: several may have one."""
+
+    url: str
+
+
+class OfCluster(Value, frozen=True, tag="cluster"):
+    """All of it: what many nodes show at once."""
+
+
+Subject = OfNode | OfVersion | OfLink | OfPoint | OfStore | OfCluster
 
 
 class Site(Value, frozen=True):
@@ -95,12 +123,9 @@ class About(Value, frozen=True):
     """Of what a fact was told."""
 
     job: str = ""
-    version: int = 0
-    attempt: int = 0
+    version: int = 0  # of the attempt that it was told of
     node: OfNode | None = None
     place: int | None = None  # of the job's
-    rank: int | None = None
-    step: int | None = None
     site: Site | None = None
 
 
@@ -110,7 +135,7 @@ class Fact(Value, frozen=True):
     subject: Subject
     what: str  # a kind of fault, a test, a person's words
     bearing: Bearing
-    at_s: float
+    at_s: float = 0.0  # as it is added
     by: str = ""  # a person, where it is a person's word
     about: About = About()
     fault: FaultClass | None = None  # where it is one
@@ -119,7 +144,7 @@ class Fact(Value, frozen=True):
     done: Act | None = None  # what was done about it
     payer: Blame | None = None  # from whose budget, where the job was restarted
     earned: bool = False  # it had got on well since the one before: no budget counts it
-    entry: int = 0  # of the journal
+    entry: int = 0  # of the journal, as it is added
 
 
 class Row(Value, frozen=True):

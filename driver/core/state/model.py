@@ -153,6 +153,7 @@ class Fault(Value, frozen=True):
     doubt: str = ""  # why it may be no fault, and will be over by itself
     waits_s: float | None = None  # since when it is waited for the driver to see
     apart: tuple[str, ...] = ()  # two nodes that are not to be seated together
+    one_way: bool = False  # only the first of them told that it cannot reach the other
     own: bool = False  # a rank died of a signal that it brought upon itself
     signature: Signature | None = field(default=None, name="mark")  # None: it says nothing
 
@@ -253,9 +254,15 @@ class Job(Value, frozen=True):
         return version.ran_s + (max(0.0, now - self.since_s) if runs else 0.0)
 
     @property
+    def running(self) -> Version:
+        """That of the attempt under way; while none is, the next one's."""
+        number = self.history[-1].version if self.seated and self.history else None
+        return next((each for each in self.versions if each.number == number), self.version)
+
+    @property
     def subject(self) -> OfVersion:
-        """Whom facts of its newest version concern."""
-        return OfVersion(job=self.name, number=self.version.number)
+        """Whom facts of what it runs concern."""
+        return OfVersion(job=self.name, number=self.running.number)
 
     @property
     def plan(self) -> Plan:
@@ -369,13 +376,6 @@ class Brake(Value, frozen=True):
     at_s: float = 0.0  # when it was put on or released
 
 
-class Apart(Value, frozen=True):
-    """Two nodes that could not reach each other, in the order of their names, and when."""
-
-    nodes: tuple[str, str]
-    at_s: float
-
-
 class State(Value, frozen=True):
     """All that the driver must not forget."""
 
@@ -387,7 +387,7 @@ class State(Value, frozen=True):
     jobs: dict[str, Job] = {}
     nodes: Mapping[str, Node] = {}  # a dict, but within a batch of decisions: see `overlay`
     exams: dict[str, Exam] = {}
-    apart: tuple[Apart, ...] = ()  # the latest last
+    facts: tuple[Fact, ...] = ()  # of links, stores and the cluster, each kind's latest last
     brake: Brake = Brake()
     incidents: dict[int, Incident] = {}  # the open ones, and the latest of the rest
     returned_s: float = 0.0  # when an executor last came back to a driver that took over

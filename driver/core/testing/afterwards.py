@@ -44,15 +44,8 @@ def acquit(turn: Turn, node: str) -> None:
     facts = turn.nodes[node].record.facts
     lately = book.blamed(facts, turn.now - turn.policy.blame_window_s)
     if lately or book.suspicion(facts, turn.now):
-        turn.add_fact(
-            Fact(
-                subject=turn.nodes[node].subject,
-                what="tests",
-                bearing=Bearing.ACQUITS,
-                at_s=turn.now,
-                entry=turn.sequence,
-            )
-        )
+        subject = turn.nodes[node].subject
+        turn.add_fact(Fact(subject=subject, what="tests", bearing=Bearing.ACQUITS))
 
 
 def failed(turn: Turn, node: str, verdict: Verdict) -> None:

@@ -11,6 +11,7 @@ from holdfast.driver.core import exams
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing import eviction, move_on_suspicion, pairs
+from holdfast.driver.core.state.fact import About, Bearing
 from holdfast.driver.core.state.model import Exam, Job, Purpose
 from holdfast.driver.core.testing import afterwards, rounds, suspicion
 from holdfast.driver.core.turn import Turn
@@ -78,9 +79,10 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
 
 def _part(turn: Turn, name: str, two: tuple[str, str]) -> None:
     """Nothing is wrong with either of the two, but they are not seated together."""
-    pairs.note(turn, *two)
-    turn.say(f"{' and '.join(two)} could not reach each other, and neither is convicted", name)
     job = turn.jobs[name]
+    about = About(job=name, version=job.running.number)
+    pairs.note(turn, two, "tests", Bearing.CONVICTS, about)
+    turn.say(f"{' and '.join(two)} could not reach each other, and neither is convicted", name)
     node = move_on_suspicion.one_of(turn, job, two) if set(two) <= set(job.places) else None
     if node is not None:
         turn.say(f"try its place on another node than {node}", name)

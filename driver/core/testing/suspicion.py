@@ -1,9 +1,9 @@
 """Suspects leave their job: a warm standby takes the place, and training goes on meanwhile.
 
-Called by the ladder; `off_the_job` holds the tests. Pure. It is done where enough healthy nodes are
-there to be tested beside: the job's own standbys, and free ones; and where the last step can be
-saved, for what only the suspect's memory has is lost with it. Else, and while the brake is on, the
-job's ranks stand still and its own nodes help: see `diagnosis`.
+Called by the recovery; `off_the_job` holds the tests. Pure. It is done where enough healthy nodes
+are there to be tested beside: the job's own standbys, and free ones; and where the last step can
+be saved, for what only the suspect's memory has is lost with it. Else, and while the brake is on,
+the job's ranks stand still and its own nodes help: see `diagnosis`.
 """
 
 from collections.abc import Iterable

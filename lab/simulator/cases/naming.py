@@ -61,7 +61,8 @@ def _of_all(incident: Incident) -> bool:
 
 
 def _parted(state: State, last: Incident) -> bool:
-    return any(each.at_s >= last.found_s for each in state.apart)
+    known = getattr(state, "apart", state.facts)  # of a driver whose book had no links
+    return any(each.at_s >= last.found_s for each in known)
 
 
 def _moved(job: Job, last: Incident) -> bool:

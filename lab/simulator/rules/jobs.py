@@ -2,6 +2,7 @@
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.evidence import book
+from holdfast.driver.core.state.fact import OfLink
 from holdfast.driver.core.state.model import FINISHED, Job, Phase, State, Wanted
 from holdfast.driver.core.state.node import Node, Suspect
 from holdfast.lab.simulator.violation import require
@@ -27,7 +28,11 @@ def who_can_meet_is_seated(old: Job | None, new: Job, after: State, now: float) 
     """Written again, apart from the core: two nodes that could not reach each other are seated
     together only where no other node is to be had.
     """
-    pairs = [set(each.nodes) for each in after.apart if now - each.at_s < 3_600]
+    told = [each.subject for each in after.facts if now - each.at_s < 86_400]
+    links = [each for each in told if isinstance(each, OfLink)]
+    there = {node.subject for node in after.nodes.values()} if links else set()
+    known = [each for each in links if {each.source, each.target} <= there]
+    pairs = [{each.source.name, each.target.name} for each in known]
     came = set(new.nodes) - set(old.nodes if old is not None else ())
     together = [two for two in pairs if two <= set(new.nodes) and two & came]
     if not together:

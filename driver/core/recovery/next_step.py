@@ -13,7 +13,7 @@ from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.recovery import acts, budget, facts
 from holdfast.driver.core.recovery.case_of import case_of
-from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis, Table
+from holdfast.driver.core.state.fact import About, Act, Bearing, FaultClass, Hypothesis, Table
 from holdfast.driver.core.state.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Rung, Weight
@@ -35,7 +35,8 @@ def recover(
         return
     incident = turn.incidents[noted] if noted else incidents.open_or_join(turn, name, fault)
     if fault.apart:
-        pairs.note(turn, *fault.apart)
+        about = About(job=name, version=job.running.number)
+        pairs.note(turn, fault.apart, fault.kind, Bearing.ACCUSES, about, one_way=fault.one_way)
     if job.seated or attempt:
         _act(turn, name, fault, incident)
     else:
