@@ -150,7 +150,7 @@ class Daemon:
         none: list[LogHit] = []
         ranks = ask("progress", lambda: self._progress.sample(now), False)
         down = ask("nics", self._nics.went_down, False)
-        kernel = ask("kernel log", self._kernel.hits, none)
+        kernel = ask("kernel log", lambda: self._kernel.hits(now), none)
         logs = ask("outputs", lambda: self._outputs.hits(now), none)
         news = bool(logs) and not self._hits
         self._hits.extend((0, hit) for hit in kernel + logs)

@@ -404,6 +404,10 @@ class LogHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     epoch: int | None = None
     always: bool = False  # `rule` is the name of one that every job has, and no pattern of its own
 
+    @property
+    def of_kernel(self) -> bool:
+        return self.source == "kernel"
+
 
 class Pressure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the host is short of; fractions of 1."""

@@ -22,7 +22,7 @@ def judge(
     told: Reported, beat: Heartbeat, expected: Mapping[str, Expectation]
 ) -> tuple[Reported, Findings]:
     """The rank logs' hits of one heartbeat; `expected` by node."""
-    hits = {_key(beat, hit): hit for hit in beat.logs if hit.xid is None}
+    hits = {_key(beat, hit): hit for hit in beat.logs if not hit.of_kernel}
     job = expected.get(beat.node)
     findings = tuple(_finding(beat.node, hit, job) for key, hit in hits.items() if key not in told)
     newest = {hit.job: hit.epoch or 0 for hit in hits.values() if hit.always}
