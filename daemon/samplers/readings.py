@@ -93,6 +93,11 @@ def counter(text: str) -> int:
     return int(text)
 
 
+def sendable(text: str) -> str:
+    """Text that can be sent: names of files and interfaces may have any bytes."""
+    return os.fsencode(text).decode(errors="replace")
+
+
 def read_bytes(path: Path, limit: int) -> bytes:
     """The first `limit` bytes. Raises `OSError`; a pipe that nobody writes to is not waited for."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
