@@ -7,7 +7,6 @@ the user's own line of each rank, and of a child process of it where that stands
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import PurePosixPath
 
 FEW = 4
 """Ranks that a line names."""
@@ -62,13 +61,13 @@ def _theirs(frames: Iterable[re.Match[str]]) -> re.Match[str] | None:
 def _is_library(file: str) -> bool:
     if file.startswith("/") or _LIBRARY.search(file):
         return _LIBRARY.search(file) is not None
-    module = PurePosixPath(file).parts[0].removesuffix(".py")
+    module = file.partition("/")[0].removesuffix(".py")
     return file.startswith(_SHORT) or module in sys.stdlib_module_names
 
 
 def _named(frame: re.Match[str]) -> str:
-    file = PurePosixPath(frame["file"])
-    shown = file.name if file.is_absolute() else file
+    file = frame["file"]
+    shown = file.rpartition("/")[2] if file.startswith("/") else file
     return f"{frame['function']} ({shown}{':' + frame['line'] if frame['line'] else ''})"
 
 
