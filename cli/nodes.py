@@ -83,7 +83,7 @@ def list_nodes(url: Url = None, state: State = None, json: Json = False) -> None
                 node["job"],
                 "standby" if node["standby"] else ranks(node["ranks"]),
                 node["strikes"] or None,
-                node["reason"] or _struck(node),
+                node["reason"] or _struck(node) or _unreadable(node),
             )
             for node in nodes
         ),
@@ -100,6 +100,13 @@ def _struck(node: dict[str, Any]) -> str:
     if not node["strikes"]:
         return ""
     return f"{plural(node['strikes'], 'strike')} lately: holdfast why {node['name']}"
+
+
+def _unreadable(node: dict[str, Any]) -> str:
+    """Of a node that is used, and of which less is seen than could be."""
+    said = node.get("unreadable", [])
+    more = f" (and {len(said) - 1} more: --json)" if len(said) > 1 else ""
+    return f"unreadable: {said[0]}{more}" if said else ""
 
 
 def evict(

@@ -11,6 +11,8 @@ from pathlib import Path
 from holdfast.daemon.link import Link
 from holdfast.daemon.probes import responder
 from holdfast.daemon.probes.prober import Prober
+from holdfast.daemon.samplers import gpus
+from holdfast.daemon.samplers.gpus import Gpus
 from holdfast.daemon.samplers.guard import Guard
 from holdfast.daemon.samplers.logs import KernelLog
 from holdfast.daemon.samplers.nics import Nics
@@ -18,6 +20,7 @@ from holdfast.daemon.samplers.outputs import Outputs
 from holdfast.daemon.samplers.pressure import HostPressure
 from holdfast.daemon.samplers.processes import Sibling
 from holdfast.daemon.samplers.progress import Progress
+from holdfast.daemon.samplers.readings import sendable
 from holdfast.daemon.samplers.tail import KernelMessages, Tail
 from holdfast.daemon.settings import Settings
 from holdfast.kit.clock import Clock
@@ -45,6 +48,9 @@ LAST_WORDS_S = 0.7
 HITS = 256
 """Log hits kept until the driver has acknowledged them."""
 
+MOST_SAID, SAID_CHARACTERS = 8, 200
+"""Of what cannot be read, in one heartbeat."""
+
 _log = LazyLogger()
 
 
@@ -62,6 +68,7 @@ class Daemon:
         self._kernel = KernelLog(_kernel_source(paths))
         self._outputs = Outputs(paths.outputs, paths.outputs_read)
         self._pressure = HostPressure(paths.scratch)
+        self._gpus = Gpus(gpus.source(paths.gpus, emulated=_is_emulated(paths)))
         self._executor = Sibling(parent)
         self._guard = Guard()
         self._prober = Prober(clock, settings.probe_port)
@@ -150,7 +157,7 @@ class Daemon:
         none: list[LogHit] = []
         ranks = ask("progress", lambda: self._progress.sample(now), False)
         down = ask("nics", self._nics.went_down, False)
-        kernel = ask("kernel log", self._kernel.hits, none)
+        kernel = ask("kernel log", lambda: self._kernel.hits(now), none)
         logs = ask("outputs", lambda: self._outputs.hits(now), none)
         news = bool(logs) and not self._hits
         self._hits.extend((0, hit) for hit in kernel + logs)
@@ -186,7 +193,17 @@ class Daemon:
             logs=tuple(hit for _, hit in self._hits),
             pressure=ask("pressure", self._pressure.sample, Pressure()),
             urgent=urgent,
+            gpus=ask("GPUs", lambda: self._gpus.sample(now), ()),
+            unreadable=self._unreadable(),
         )
+
+    def _unreadable(self) -> tuple[str, ...]:
+        """What cannot be read now, in few words: people see it with the node."""
+        samplers = (self._nics, self._kernel, self._outputs, self._pressure, self._gpus)
+        said = [each for sampler in samplers for each in sampler.unreadable]
+        said += [*self._guard.unreadable, *self._progress.unreadable]
+        more = [f"and {len(said) - MOST_SAID} more"] if len(said) > MOST_SAID else []
+        return tuple(sendable(each)[:SAID_CHARACTERS] for each in [*said[:MOST_SAID], *more])
 
     def _check_answers(self) -> None:
         """A driver that acknowledges nothing for some periods is behind a dead connection."""
@@ -198,8 +215,11 @@ class Daemon:
 
 def _kernel_source(paths: NodePaths) -> Tail | KernelMessages:
     """An emulated node has a feed of its own; the machine's log is then not its."""
-    emulated = paths.kernel_log.exists() or paths.sys.is_dir()
-    return Tail(paths.kernel_log) if emulated else KernelMessages()
+    return Tail(paths.kernel_log) if _is_emulated(paths) else KernelMessages()
+
+
+def _is_emulated(paths: NodePaths) -> bool:
+    return paths.kernel_log.exists() or paths.sys.is_dir()
 
 
 def _hello(settings: Settings, incarnation: str) -> Hello:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.executor.adapters.children import Children
-from holdfast.executor.adapters.pyspy import stack
+from holdfast.executor.adapters.pyspy import stacks
 from holdfast.executor.ranks import Ranks
 from holdfast.protocol.messages import AskLog, AskStacks, Desired, LogChunk, Message, Stacks
 from holdfast.protocol.paths import RunPaths
@@ -48,7 +48,7 @@ class Answers:
         here = [rank for rank in ranks if rank in self._ranks.pids]
         each = MAX_CHUNK_BYTES // max(1, len(here))
         pids = [self._ranks.pids[rank] for rank in here]
-        taken = await asyncio.gather(*(stack(self._children, pid, max_chars=each) for pid in pids))
+        taken = await asyncio.gather(*(stacks(self._children, pid, max_chars=each) for pid in pids))
         found = dict(zip(here, taken, strict=True))
         return {rank: found.get(rank, "no stack: the rank does not run here") for rank in ranks}
 

@@ -5,6 +5,7 @@ Used where patterns are a person's: a rule like `(\\w+\\s?)+: fatal` costs Pytho
 """
 
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 LACKING = (
@@ -22,6 +23,8 @@ LACKING = (
 """What Python's `re` has and RE2 has not: how it is written, its name, what to write instead."""
 _UNBOUND = re.compile(r"(?<!\\)\{,\d+\}")
 """RE2 takes this literally, where Python means "at most"."""
+_BOUND = re.compile(r"\\[Az]|\(\?\w*-")
+"""Bound to the whole text, whatever lines it has."""
 _ESCAPED = re.compile(r"\\\\|\[\^?\]?(?:\\.|[^]\\])*\]")
 """What may look like any of these and is not: a backslash itself, and a set of characters."""
 
@@ -41,6 +44,7 @@ class Patterns:
         self.patterns = patterns
         self._each = [compiled(pattern) for pattern in patterns]
         self._all = _together(patterns) if patterns else None
+        self._lines = _together(tuple(map(_of_lines, patterns))) if patterns else None
 
     def found(self, text: str) -> list[tuple[str, int]]:
         """Each pattern that is somewhere in `text`, and where it begins, in their order."""
@@ -48,6 +52,23 @@ class Patterns:
             return []
         hits = [(number, self._each[number].search(text)) for number in sorted(numbers)]
         return [(self.patterns[number], hit.start()) for number, hit in hits if hit is not None]
+
+    def lines(self, text: str, wanted: Callable[[str], bool]) -> Iterator[str]:
+        """The lines of `text` that may have a pattern for which `wanted` is true by then.
+
+        Halves of the text are searched, and halves of these: a hundred times sooner than each line.
+        """
+        if self._lines is None or not (numbers := self._lines.Match(text)):
+            return
+        if not any(wanted(self.patterns[number]) for number in numbers):
+            return
+        middle = text.find("\n", len(text) // 2)
+        middle = middle if middle >= 0 else text.rfind("\n")
+        if middle < 0:
+            yield text
+        else:
+            yield from self.lines(text[:middle], wanted)
+            yield from self.lines(text[middle + 1 :], wanted)
 
 
 def check(pattern: str) -> None:
@@ -77,6 +98,11 @@ def _refused(why: str, plain: str) -> NoPattern:
         f"this is not a regular expression: {why}.",
         "Escape what is meant literally with a backslash.",
     )
+
+
+def _of_lines(pattern: str) -> str:
+    """One that is found in a text wherever `pattern` is in a line of it; at times elsewhere too."""
+    return "" if _BOUND.search(pattern) else f"(?m:{pattern})"
 
 
 def _together(patterns: tuple[str, ...]) -> Any:

@@ -26,7 +26,7 @@ class Kind(StrEnum):
     LINK_DOWN = "link-down"  # 17
     UNREACHABLE = "unreachable"  # 19: two nodes cannot reach each other, and the driver hears both
     COUNTERS = "counters"  # 18: alert only
-    KERNEL_FAULT = "kernel-fault"  # 29: an XID or its like in the kernel log
+    KERNEL_FAULT = "kernel-fault"  # 29, 31: of hardware, in the kernel log or by its driver's word
     LOG_KEYWORD = "log-keyword"  # 30: report only
     DISK_FULL = "disk-full"  # 21
     CHECKPOINT_CORRUPT = "checkpoint-corrupt"  # 24, 25

@@ -404,6 +404,10 @@ class LogHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     epoch: int | None = None
     always: bool = False  # `rule` is the name of one that every job has, and no pattern of its own
 
+    @property
+    def of_kernel(self) -> bool:
+        return self.source == "kernel"
+
 
 class Pressure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """What the host is short of; fractions of 1."""
@@ -414,6 +418,18 @@ class Pressure(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     scratch_used: float = 0.0
     memory_used: float = 0.0
     steal: float = 0.0
+
+
+class Gpu(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One GPU as its driver tells of it; None: not told."""
+
+    index: int
+    lost: bool = False  # it has fallen off the bus
+    celsius: int | None = None
+    slowed_by_heat: bool = False
+    uncorrected_errors: int | None = None  # of its memory, since its driver was loaded
+    remap_failed: bool = False  # no row is left that could stand in for a bad one
+    recovery: str = ""  # what its driver wants done: "reset", "reboot", …
 
 
 class Heartbeat(Message, frozen=True):
@@ -430,6 +446,8 @@ class Heartbeat(Message, frozen=True):
     logs: tuple[LogHit, ...] = ()
     pressure: Pressure = Pressure()
     urgent: bool = False
+    gpus: tuple[Gpu, ...] = ()
+    unreadable: tuple[str, ...] = ()  # what this daemon cannot read now, and why
 
 
 # ---------------------------------------------------------------- driver to daemon

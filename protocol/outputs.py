@@ -29,8 +29,15 @@ DEFAULT_RULES = {
     "want of memory": r"(?i)\bout of memory\b|OutOfMemoryError|\bstd::bad_alloc\b",
     "an XID": r"\bXid \(",
     "an error of ECC": r"(?i)\buncorrectable ECC\b|\bECC error\b",
-    "a full disk": r"No space left on device",
+    "a full disk": r"No space left on device|Disk quota exceeded",
+    "a file system that fails": r"Stale file handle|Input/output error|Read-only file system"
+    r"|Transport endpoint is not connected",
+    "HDFS": r"\borg\.apache\.hadoop\.\S{0,80}Exception|\bHDFS\w{0,12}(Error|Exception)\b"
+    r"|\bhdfs[A-Z]\w{2,20}\(.{0,300} error:"
+    r"|Name node is in safe mode|could only be (re)?written to|could only be replicated to",
     "a crash": r"^Fatal Python error|\bSegmentation fault\b|\bBus error\b|^terminate called after",
 }
 """Words that come before many an end, by what they speak of. A report, and never more: healthy jobs
 print some of them too."""
+FLOOD = "a flood"
+"""Told as such a word is: a rank printed so much at once that the middle of it was not searched."""

@@ -47,6 +47,11 @@ class NodePaths(msgspec.Struct, frozen=True):
         return self.scratch / "sys"
 
     @property
+    def gpus(self) -> Path:
+        """An emulated node's GPUs: a folder each, by number, with a file a figure."""
+        return self.scratch / "gpus"
+
+    @property
     def executor_state(self) -> Path:
         """What the executor must not forget: the highest term and epoch it has accepted."""
         return self.scratch / "executor.json"

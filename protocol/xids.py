@@ -27,7 +27,8 @@ UNKNOWN = ("not in the table", Weight.REPORT, Blame.UNKNOWN)
 HARDWARE_FAULT = "holdfast.dev/HardwareFault"
 """Condition of a Node, ours: True where it is to be replaced without a test."""
 XID_ERRORS = "XIDErrors"
-"""Condition of a Node, as other problem detectors call it too: True makes it a suspect."""
+"""Condition of a Node, as other problem detectors call it too: True makes it a suspect. We
+put other words of the kernel's into it, too (`protocol.kernellines`); its reason says which."""
 CONDITIONS = {Weight.CONCLUSIVE: HARDWARE_FAULT, Weight.SUSPECT: XID_ERRORS}
 """By what is to be done. Nothing is said of a node for a fault of the user's, or one of no weight.
 """

@@ -1,18 +1,19 @@
-"""A growing file from a place in it to its end, in lines. Used for the output of ranks."""
+"""A growing file from a place in it to its end, in blocks of lines. Used for the output of ranks.
+
+A flood is skipped, and counted: the first of it is given and the last, for a line that says why a
+rank ends must not wait behind ten megabytes of others.
+"""
 
 import os
-import re
 from pathlib import Path
 
 from holdfast.daemon.samplers.readings import NOT_THERE, Readings
 
-MAX_READ_BYTES = 1 << 15
-"""In one look: a rank that prints without end must not stop the daemon, and is caught up with."""
 MAX_LINE_BYTES = 1 << 16
 QUIET_LOOKS = 2
 """After so many without a word, what is there is a line: a process may end in the middle of one."""
-_END = re.compile(rb"[\r\n]+")
-"""A bar of progress ends its lines by going back to their beginning."""
+LOOKS_BEHIND = 16
+"""A file that is further ahead than so many looks can read (1.6 s of the daemon's) is a flood."""
 
 
 class Followed:
@@ -20,44 +21,65 @@ class Followed:
 
     def __init__(self, path: Path, at: int) -> None:
         self.path = path
-        self._at, self._rest, self._quiet = at, b"", 0
+        self.skipped_bytes = 0
+        self._at, self._rest, self._quiet, self._began = at, b"", 0, False
         self._files = Readings("outputs")
 
     @property
     def read(self) -> int:
         return self._at - len(self._rest)
 
-    def lines(self) -> list[str]:
-        """Lines that have been completed since the last call; none where there is no file."""
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        return self._files.unreadable_now
+
+    def block(self, most: int) -> str:
+        """Whole lines that were added, of `most` bytes in one look; "" for none, or no file.
+
+        A bar of progress ends its lines by going back to their beginning: here with a newline, too.
+        """
         try:
-            data = self._new()
+            data = self._new(most)
         except OSError as error:
             if error.errno not in NOT_THERE:
                 self._files.unreadable(self.path, error.strerror or type(error).__name__)
-            return []
+            return ""
         self._quiet = 0 if data else self._quiet + 1
-        *whole, self._rest = _END.split(self._rest + data) if data else [self._rest]
-        if self._quiet >= QUIET_LOOKS or len(self._rest) > MAX_LINE_BYTES:
-            whole, self._rest = [*whole, self._rest], b""
-        return [line.decode(errors="replace") for line in whole if line]
+        return self._lines(data.replace(b"\r", b"\n"))
 
-    def last_lines(self) -> list[str]:
+    def last_blocks(self, most: int) -> list[str]:
         """All that is left, for the last time: what stands behind the last end is a line, too."""
-        lines: list[str] = []
+        blocks: list[str] = []
         at = -1
         while at != self._at:
             at = self._at
-            lines += self.lines()
+            blocks.append(self.block(most))
         whole, self._rest = self._rest, b""
-        return [*lines, whole.decode(errors="replace")] if whole else lines
+        return [*blocks, whole.decode(errors="replace")]
 
-    def _new(self) -> bytes:
+    def _lines(self, data: bytes) -> str:
+        whole, end, rest = (self._rest + data).rpartition(b"\n")
+        if self._quiet >= QUIET_LOOKS or len(rest) > MAX_LINE_BYTES:
+            whole, rest = whole + end + rest, b""
+        self._rest = rest
+        return whole.decode(errors="replace")
+
+    def _new(self, most: int) -> bytes:
         fd = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            if os.fstat(fd).st_size < self._at:  # somebody has cut it
-                self._at, self._rest = 0, b""
-            data = os.pread(fd, MAX_READ_BYTES, self._at)
+            self._go_to(os.fstat(fd).st_size, most)
+            data = os.pread(fd, most, self._at)
         finally:
             os.close(fd)
+        self._files.readable(self.path)
         self._at += len(data)
         return data
+
+    def _go_to(self, size: int, most: int) -> None:
+        """Where the next look begins: at the start if somebody has cut it, behind a flood."""
+        if size < self._at:
+            self._at, self._rest, self._began = 0, b"", False
+        if self._began and size - self._at > LOOKS_BEHIND * most:
+            self.skipped_bytes += len(self._rest) + size - most - self._at
+            self._at, self._rest = size - most, b""
+        self._began = True

@@ -1,4 +1,4 @@
-"""The kernel log's faults.
+"""The kernel log's faults: lines with an XID, and those of `protocol.kernellines`.
 
 Called by the daemon's loop ten times a second. Must not judge a hit: the driver has the tables.
 """
@@ -6,12 +6,15 @@ Called by the daemon's loop ten times a second. Must not judge a hit: the driver
 import re
 
 from holdfast.daemon.samplers.tail import KernelMessages, Tail
+from holdfast.protocol import kernellines
 from holdfast.protocol.messages import LogHit
 
-XID = re.compile(r"NVRM: Xid \((?P<device>[^)]*)\): (?P<xid>\d{1,9})\b")
+_XID = re.compile(r"NVRM: Xid \((?P<device>[^)]*)\): (?P<xid>\d{1,9})\b")
 """NVIDIA's driver: `NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.`"""
 LINE_CHARACTERS = 500
-
+TOLD_A_WINDOW, WINDOW_S = 8, 60.0
+"""Lines of one rule or XID that are told: a PCIe port that corrects errors says so a thousand times
+a second, and must not push the line that matters out of the heartbeat."""
 
 RECORD = re.compile(r"(?P<priority>[0-9]{1,9}),[0-9]+,[0-9]+,[^;]*;")
 """Before the text of a record of /dev/kmsg; Documentation/ABI/testing/dev-kmsg."""
@@ -32,15 +35,43 @@ def text_of_kernel(line: str) -> str | None:
 
 
 class KernelLog:
-    """XIDs in the node's kernel log: its feed where it has one, else the machine's."""
+    """Faults in the node's kernel log: its feed where it has one, else the machine's."""
 
     def __init__(self, source: Tail | KernelMessages) -> None:
         self._source = source
+        self._began_s = 0.0
+        self._told: dict[tuple[str, int | None], int] = {}
 
-    def hits(self) -> list[LogHit]:
-        return [
-            LogHit(source="kernel", rule="xid", line=line[:LINE_CHARACTERS], xid=int(match["xid"]))
-            for line in self._source.lines()
-            if (text := text_of_kernel(line)) is not None
-            and (match := XID.search(text)) is not None
-        ]
+    def hits(self, now: float) -> list[LogHit]:
+        """New ones of the kernel's own; what a program wrote there is none."""
+        if now - self._began_s >= WINDOW_S:
+            self._began_s, self._told = now, {}
+        said = (_hit(line) for line in self._source.lines())
+        return [hit for hit in said if hit is not None and self._is_told(hit)]
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """Why it cannot be read, and what was left out in this minute."""
+        left = ((key, count - TOLD_A_WINDOW) for key, count in self._told.items())
+        more = (
+            f"kernel log: {count} more of {rule if xid is None else f'XID {xid}'} within a minute"
+            for (rule, xid), count in left
+            if count > 0
+        )
+        return (*self._source.unreadable, *more)
+
+    def _is_told(self, hit: LogHit) -> bool:
+        key = hit.rule, hit.xid
+        self._told[key] = self._told.get(key, 0) + 1
+        return self._told[key] <= TOLD_A_WINDOW
+
+
+def _hit(line: str) -> LogHit | None:
+    text = text_of_kernel(line)
+    if text is None:
+        return None
+    shown = line[:LINE_CHARACTERS]
+    if (match := _XID.search(text)) is not None:
+        return LogHit(source="kernel", rule=kernellines.XID, line=shown, xid=int(match["xid"]))
+    rule = kernellines.rule_of(text)
+    return None if rule is None else LogHit(source="kernel", rule=rule, line=shown)

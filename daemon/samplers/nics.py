@@ -5,11 +5,10 @@ sysfs-class-infiniband of the Linux kernel; `port_*_data` count four octets each
 `hw_counters` are cached for `lifespan` (10 ms by default), far below our period.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
-from holdfast.daemon.samplers.readings import Readings
+from holdfast.daemon.samplers.readings import Readings, sendable
 from holdfast.protocol.messages import NicRates
 
 WRAP = 1 << 32
@@ -34,6 +33,10 @@ class Nics:
             + [self._port(folder, now) for folder in self._ports()]
         )
 
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        return self._files.unreadable_now
+
     def went_down(self) -> bool:
         """Whether a link that was up is down now; cheap, for between heartbeats."""
         before = self._up
@@ -55,7 +58,7 @@ class Nics:
         }
         rates = self._rates(folder.name, counts, now)
         return NicRates(
-            name=_told(folder.name),
+            name=sendable(folder.name),
             up=self._carries(folder),
             carrier_changes=self._files.number(folder / "carrier_changes") or 0,
             sent_bytes_per_s=rates["tx_bytes"],
@@ -70,7 +73,7 @@ class Nics:
         rates = self._rates(name, counts, now)
         data = 4 * rates.pop("port_xmit_data", 0.0), 4 * rates.pop("port_rcv_data", 0.0)
         return NicRates(
-            name=_told(name),
+            name=sendable(name),
             up=self._link(folder / "state", lambda text: "ACTIVE" in text),
             sent_bytes_per_s=data[0],
             received_bytes_per_s=data[1],
@@ -111,8 +114,3 @@ def grown(before: int, after: int) -> int:
 
 def _counts(name: str) -> bool:
     return name in ("port_xmit_data", "port_rcv_data") or "err" in name or name == "link_downed"
-
-
-def _told(name: str) -> str:
-    """A name that can be sent: the kernel takes any bytes for that of an interface."""
-    return os.fsencode(name).decode(errors="replace")

@@ -1,9 +1,11 @@
 """What ranks print, each file from its rank's start to its end, and the lines that match a rule.
 
 Called by the daemon's loop ten times a second. The files of an attempt that has ended are read to
-their end, too: its last line is the one that says why. Must not judge a hit.
+their end, too: its last line is the one that says why. Of a flood the middle is skipped, and that
+is told. Must not judge a hit.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,12 +16,13 @@ from holdfast.kit.files import write_atomic
 from holdfast.kit.logs import LazyLogger
 from holdfast.kit.patterns import NoPattern, Patterns, check
 from holdfast.protocol.messages import LogHit
-from holdfast.protocol.outputs import DEFAULT_RULES, STREAMS, Output
+from holdfast.protocol.outputs import DEFAULT_RULES, FLOOD, STREAMS, Output
 
 LINE_CHARACTERS = 500
 """Of a line that are told, from a little before what matches."""
 BEFORE_CHARACTERS = 100
-SEARCHED_CHARACTERS = 4_096
+LOOK_BYTES = 1 << 20
+"""Read in one look, of all outputs together: to search it took 9 ms, all words and one rule."""
 HITS_A_RULE = 8
 """Told of a rule of the job and an output; of words that are always looked for one: they repeat."""
 NOTED_EVERY_S = 5.0
@@ -46,7 +49,7 @@ class Outputs:
     def hits(self, now: float) -> list[LogHit]:
         """Hits since the last call."""
         self._scan()
-        hits = [hit for output in self._open.values() for hit in output.hits()]
+        hits = [hit for output in self._open.values() for hit in output.hits(self._share())]
         if hits or now - self._noted_s >= NOTED_EVERY_S:
             self._note()
             self._noted_s = now
@@ -55,7 +58,21 @@ class Outputs:
     def last_hits(self, now: float) -> list[LogHit]:
         """Hits since the last call, for the last time: nobody waits for the end of a line."""
         hits = self.hits(now)
-        return hits + [hit for output in self._open.values() for hit in output.last_hits()]
+        share = self._share()
+        return hits + [hit for output in self._open.values() for hit in output.last_hits(share)]
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """What of it could not be looked at, or was not."""
+        outputs = self._open.values()
+        return (
+            *self._files.unreadable_now,
+            *(each for output in outputs for each in output.unreadable),
+        )
+
+    def _share(self) -> int:
+        """Bytes of one file in one look."""
+        return LOOK_BYTES // (len(STREAMS) * max(1, len(self._open)))
 
     def _scan(self) -> None:
         try:
@@ -123,44 +140,72 @@ class _Output:
         """How far, in bytes, by stream."""
         return {stream: file.read for stream, file in self._files.items()}
 
-    def hits(self) -> list[LogHit]:
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        lost = {stream: file.skipped_bytes for stream, file in self._files.items()}
+        return (
+            *(each for file in self._files.values() for each in file.unreadable),
+            *(
+                f"{self._source(stream)}: {skipped / 1e6:.1f} MB printed too fast to be searched"
+                for stream, skipped in lost.items()
+                if skipped
+            ),
+        )
+
+    def hits(self, most: int) -> list[LogHit]:
+        """Of one look at `most` bytes of each file."""
         return [
             hit
             for stream, file in self._files.items()
-            for line in file.lines()
-            for hit in self._hits(stream, line[:SEARCHED_CHARACTERS])
+            for hit in (*self._found(stream, file.block(most)), *self._flood(stream, file))
         ]
 
-    def last_hits(self) -> list[LogHit]:
+    def last_hits(self, most: int) -> list[LogHit]:
         return [
             hit
             for stream, file in self._files.items()
-            for line in file.last_lines()
-            for hit in self._hits(stream, line[:SEARCHED_CHARACTERS])
+            for block in file.last_blocks(most)
+            for hit in self._found(stream, block)
         ]
 
-    def _hits(self, stream: str, line: str) -> list[LogHit]:
-        found = self._patterns.found(line)
-        own = [(rule, at) for rule, at in found if rule in self._said.rules]
-        wanted = own or found[:1]  # of the words that are always looked for one says enough
-        return [self._hit(stream, line, rule, at) for rule, at in wanted if self._first(rule)]
+    def _found(self, stream: str, block: str) -> Iterator[LogHit]:
+        for line in self._patterns.lines(block, self._wanted):
+            found = [(rule, at) for rule, at in self._patterns.found(line) if self._wanted(rule)]
+            own = [(rule, at) for rule, at in found if rule in self._said.rules]
+            for rule, at in own or found[:1]:
+                yield self._hit(stream, line, rule, at)
+            for rule, _ in found if own else found[:1]:  # what a rule tells needs no other word
+                self._told[rule] = self._told.get(rule, 0) + 1
 
-    def _first(self, rule: str) -> bool:
-        self._told[rule] = self._told.get(rule, 0) + 1
-        return self._told[rule] <= (HITS_A_RULE if rule in self._said.rules else 1)
+    def _wanted(self, rule: str) -> bool:
+        return self._told.get(rule, 0) < (HITS_A_RULE if rule in self._said.rules else 1)
+
+    def _flood(self, stream: str, file: Followed) -> Iterator[LogHit]:
+        """A rank that prints more than is searched, told at the first time."""
+        if file.skipped_bytes and FLOOD not in self._told:
+            self._told[FLOOD] = 1
+            line = f"{file.skipped_bytes / 1e6:.1f} MB at once, skipped but for its ends"
+            yield self._told_of(stream, FLOOD, line, always=True)
 
     def _hit(self, stream: str, line: str, rule: str, at: int) -> LogHit:
         own = rule in self._said.rules
         begin = max(0, at - BEFORE_CHARACTERS)
+        shown = line[begin : begin + LINE_CHARACTERS]
+        return self._told_of(stream, rule if own else _NAMES[rule], shown, always=not own)
+
+    def _told_of(self, stream: str, rule: str, line: str, *, always: bool) -> LogHit:
         return LogHit(
-            source=f"rank {self._said.rank} {stream}",
-            rule=rule if own else _NAMES[rule],
-            line=line[begin : begin + LINE_CHARACTERS],
+            source=self._source(stream),
+            rule=rule,
+            line=line,
             rank=self._said.rank,
             job=self._said.job,
             epoch=self._said.epoch,
-            always=not own,
+            always=always,
         )
+
+    def _source(self, stream: str) -> str:
+        return f"rank {self._said.rank} {stream}"
 
 
 def _made(path: Path) -> str:

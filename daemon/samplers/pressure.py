@@ -19,15 +19,28 @@ class HostPressure:
         self._cpu: tuple[int, int] | None = None
         self._files = Readings("pressure")
 
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        return self._files.unreadable_now
+
     def sample(self) -> Pressure:
         return Pressure(
             cpu=self._stalled("cpu"),
             memory=self._stalled("memory"),
             io=self._stalled("io"),
-            scratch_used=_disk_used(self._scratch),
+            scratch_used=self._disk_used(),
             memory_used=self._memory_used(),
             steal=self._steal(),
         )
+
+    def _disk_used(self) -> float:
+        try:
+            disk = os.statvfs(self._scratch)
+        except OSError as error:
+            self._files.unreadable(self._scratch, error.strerror or type(error).__name__)
+            return 0.0
+        self._files.readable(self._scratch)
+        return 1 - disk.f_bavail / disk.f_blocks if disk.f_blocks else 0.0
 
     def _stalled(self, resource: str) -> float:
         return self._files.parsed(self._proc / "pressure" / resource, _average) or 0.0
@@ -72,11 +85,3 @@ def _share(value: float) -> float:
     if not isfinite(value):
         raise ValueError("no number")
     return min(max(value, 0.0), 1.0)
-
-
-def _disk_used(folder: Path) -> float:
-    try:
-        disk = os.statvfs(folder)
-    except OSError:
-        return 0.0
-    return 1 - disk.f_bavail / disk.f_blocks if disk.f_blocks else 0.0

@@ -41,7 +41,12 @@ class Progress:
         self._rings = rings
         self._open: dict[Path, Ring] = {}
         self._sockets = Sockets()
-        self._refused: set[Path] = set()
+        self._refused: dict[Path, str] = {}
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        """Rings that are none, or another version's."""
+        return tuple(self._refused.values())
 
     def sample(self, now: float) -> bool:
         """Look at everything once. True where something happened that cannot wait."""
@@ -77,8 +82,8 @@ class Progress:
             paths = set()
         for path in self._open.keys() - paths:
             self._open.pop(path).close()
-        self._refused &= paths
-        for path in paths - self._open.keys() - self._refused:
+        self._refused = {path: why for path, why in self._refused.items() if path in paths}
+        for path in paths - self._open.keys() - self._refused.keys():
             self._add(path)
 
     def _add(self, path: Path) -> None:
@@ -90,7 +95,7 @@ class Progress:
             self._refuse(path, error)
 
     def _refuse(self, path: Path, error: Exception) -> None:
-        self._refused.add(path)
+        self._refused[path] = f"ring {path.name}: {error}"
         _log.warning("ring refused", ring=path.name, why=str(error))
 
 

@@ -35,16 +35,24 @@ class Readings:
     def __init__(self, sampler: str) -> None:
         self._sampler = sampler
         self._said: set[Path] = set()
+        self._now: dict[Path, str] = {}
+
+    @property
+    def unreadable_now(self) -> tuple[str, ...]:
+        """Files that could not be read when they were looked at last, each with the reason."""
+        return tuple(f"{path}: {why}" for path, why in self._now.items())
 
     def text(self, path: Path) -> str | None:
         """What it says, or "" where there is no such file; None where it cannot be read."""
         try:
-            return read_bytes(path, MAX_BYTES).decode(errors="replace").strip()
+            text = read_bytes(path, MAX_BYTES).decode(errors="replace").strip()
         except OSError as error:
-            if error.errno in NOT_THERE:
-                return ""
-            self.unreadable(path, error.strerror or type(error).__name__)
-            return None
+            if error.errno not in NOT_THERE:
+                self.unreadable(path, error.strerror or type(error).__name__)
+                return None
+            text = ""
+        self.readable(path)
+        return text
 
     def number(self, path: Path) -> int | None:
         """A counter's value; None for `N/A`, where there is none, and where it cannot be read."""
@@ -65,8 +73,14 @@ class Readings:
             self.unreadable(path, f"{text[:40]!r}, {type(error).__name__}: {error}")
             return None
 
+    def readable(self, path: Path) -> None:
+        """What was said of it is over."""
+        self._now.pop(path, None)
+
     def unreadable(self, path: Path, why: str) -> None:
         """Say so, at the first time."""
+        if path in self._now or len(self._now) < LARGEST_SAID:
+            self._now[path] = why
         if path not in self._said and len(self._said) < LARGEST_SAID:
             self._said.add(path)
             _log.warning("unreadable", sampler=self._sampler, file=str(path), why=why)
@@ -77,6 +91,11 @@ def counter(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= COUNTER_DIGITS):
         raise ValueError("not a counter")
     return int(text)
+
+
+def sendable(text: str) -> str:
+    """Text that can be sent: names of files and interfaces may have any bytes."""
+    return os.fsencode(text).decode(errors="replace")
 
 
 def read_bytes(path: Path, limit: int) -> bytes:

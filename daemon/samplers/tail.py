@@ -1,4 +1,4 @@
-"""New whole lines of a growing file. Used for the kernel log and the ranks' stderr."""
+"""New whole lines of a growing file, and new records of the kernel's log. Used for the latter."""
 
 import os
 from pathlib import Path
@@ -27,6 +27,10 @@ class Tail:
         self._rest = b""
         self._first = True
         self._files = Readings("tail")
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        return self._files.unreadable_now
 
     def lines(self) -> list[str]:
         """Lines that have been completed since the last call; none where there is no file."""
@@ -67,11 +71,16 @@ class KernelMessages:
 
     def __init__(self, device: Path = Path("/dev/kmsg"), *, old_too: bool = False) -> None:
         self._device, self._files = device, Readings("kernel log")
+        self._fd: int | None = None
         try:
-            self._fd: int | None = os.open(device, os.O_RDONLY | os.O_NONBLOCK)
+            self._fd = os.open(device, os.O_RDONLY | os.O_NONBLOCK)
             os.lseek(self._fd, 0, os.SEEK_DATA if old_too else os.SEEK_END)
-        except OSError:
-            self._fd = None
+        except OSError as error:
+            self._files.unreadable(device, error.strerror or type(error).__name__)
+
+    @property
+    def unreadable(self) -> tuple[str, ...]:
+        return self._files.unreadable_now
 
     def lines(self) -> list[str]:
         """Each read gives one record, see Documentation/ABI/testing/dev-kmsg."""

@@ -1,6 +1,6 @@
 """What a line of the kernel log, or what a DCGM exporter says, means for its node. Pure.
 
-Called by the loop of signals. Must not judge beyond the table of XIDs that the driver has too.
+Called by the loop of signals. Must not judge beyond the tables that the driver has too.
 """
 
 from collections.abc import Iterator
@@ -10,8 +10,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from holdfast.daemon.samplers.logs import text_of_kernel
+from holdfast.protocol.kernellines import XID, meaning
 from holdfast.protocol.messages import LogHit
-from holdfast.protocol.xids import CONDITIONS, UNKNOWN, XID_ERRORS, XIDS
+from holdfast.protocol.xids import CONDITIONS, XID_ERRORS
 
 LAST_XID = "DCGM_FI_DEV_XID_ERRORS"
 """It stays as it is until the exporter is started again: NVIDIA/dcgm-exporter issue 500."""
@@ -35,7 +36,13 @@ class Found(NamedTuple):
 def of_kernel(hit: LogHit) -> Found | None:
     """None where it is no fault of the node's, or no word of its kernel's."""
     text = text_of_kernel(hit.line)
-    return _of_xid(hit.xid or 0, text) if text is not None else None
+    if text is None:
+        return None
+    if hit.xid is not None:
+        return _of_xid(hit.xid, text)
+    said, weight, _ = meaning(hit.rule, None)
+    reason = "".join(word.capitalize() for word in hit.rule.split("-"))
+    return Found(CONDITIONS[weight], reason, f"{said}: {text}") if weight in CONDITIONS else None
 
 
 def of_dcgm(text: str, node: str) -> list[Found]:
@@ -76,7 +83,7 @@ def _of_sample(sample: Sample) -> Found | None:
 
 
 def _of_xid(xid: int, said: str) -> Found | None:
-    meaning, weight, _ = XIDS.get(xid, UNKNOWN)
+    text, weight, _ = meaning(XID, xid)
     if weight not in CONDITIONS:
         return None
-    return Found(CONDITIONS[weight], f"Xid{xid}", f"{meaning}: {said}")
+    return Found(CONDITIONS[weight], f"Xid{xid}", f"{text}: {said}")

@@ -53,7 +53,7 @@ class Signals:
                 group.create_task(self._ask_always())
 
     def _look(self) -> None:
-        for hit in self._kernel.hits():
+        for hit in self._kernel.hits(self._clock.monotonic_s()):
             self._take(of_kernel(hit))
 
     def _look_at_all(self) -> None:

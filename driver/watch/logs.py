@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from holdfast.driver.watch.model import Expectation, Findings, evidence
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, LogHit
+from holdfast.protocol.outputs import FLOOD
 
 KEPT_EPOCHS = 8
 """Twice as many as an executor keeps the outputs of."""
@@ -21,7 +22,7 @@ def judge(
     told: Reported, beat: Heartbeat, expected: Mapping[str, Expectation]
 ) -> tuple[Reported, Findings]:
     """The rank logs' hits of one heartbeat; `expected` by node."""
-    hits = {_key(beat, hit): hit for hit in beat.logs if hit.xid is None}
+    hits = {_key(beat, hit): hit for hit in beat.logs if not hit.of_kernel}
     job = expected.get(beat.node)
     findings = tuple(_finding(beat.node, hit, job) for key, hit in hits.items() if key not in told)
     newest = {hit.job: hit.epoch or 0 for hit in hits.values() if hit.always}
@@ -43,13 +44,18 @@ def _is_over(key: Key, newest: Mapping[str | None, int]) -> bool:
     return isinstance(epoch, int) and epoch + KEPT_EPOCHS < newest.get(str(job), 0)
 
 
+def _says(hit: LogHit) -> str:
+    if hit.rule == FLOOD:
+        return "prints more than can be searched"
+    return f"speaks of {hit.rule}" if hit.always else f"matches {hit.rule!r}"
+
+
 def _finding(node: str, hit: LogHit, expected: Expectation | None) -> Finding:
     """What a rule may lead to holds for the epoch that prints it: another has ended already."""
     job, epoch = hit.job, hit.epoch
     running = expected is not None and (expected.job, expected.epoch) == (job, epoch)
     actions = dict(expected.log_rules) if expected is not None and running else {}
     action = "report" if hit.always else actions.get(hit.rule, "report")
-    says = f"speaks of {hit.rule}" if hit.always else f"matches {hit.rule!r}"
     return Finding(
         kind=Kind.LOG_KEYWORD,
         weight=_WEIGHTS[action],
@@ -57,6 +63,6 @@ def _finding(node: str, hit: LogHit, expected: Expectation | None) -> Finding:
         epoch=epoch,
         node=node,
         rank=hit.rank,
-        summary=f"{hit.source} on {node} {says}: {hit.line[:120]}",
+        summary=f"{hit.source} on {node} {_says(hit)}: {hit.line[:120]}",
         evidence=(evidence(hit.source, hit.line, rule=hit.rule),),
     )

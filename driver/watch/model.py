@@ -60,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     flaps: int = 2  # link downs within the window that make the node a suspect (faults.md, 17)
     flap_window_s: float = 300.0
     pressure: float = 0.95  # share of memory or disk used that is worth saying
+    gpu_hot_s: float = 10.0  # for which a GPU is slowed by heat before it is said (faults.md, 31)
 
 
 class NodeSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -74,6 +75,7 @@ class NodeSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     left_s: dict[str, float] = {}  # by process, while it is not: since when
     present: bool | None = None  # the cluster's word
     why: dict[str, str] = {}  # why a connection ended
+    unreadable: tuple[str, ...] = ()  # what its daemon cannot read, as it said last
 
 
 class SeenChanges(TypedDict, total=False):
@@ -87,6 +89,7 @@ class SeenChanges(TypedDict, total=False):
     left_s: dict[str, float]
     present: bool | None
     why: dict[str, str]
+    unreadable: tuple[str, ...]
 
 
 class RankView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -18,6 +18,7 @@ from holdfast.driver.watch import (
     collective_diverged,
     collective_skipped,
     doubt,
+    gpus,
     host_pressure,
     jobs,
     kernel,
@@ -72,6 +73,7 @@ class Watch:
         self._kernel: kernel.Reported = frozenset()
         self._logs: logs.Reported = frozenset()
         self._links: dict[str, links.Links] = {}
+        self._gpus: dict[str, gpus.Told] = {}
         self._pressure: host_pressure.Reported = frozenset()
         self._mismatch: dict[str, collective_skipped.Groups] = {}
         self._unlike: dict[str, collective_diverged.Unlike] = {}
@@ -162,13 +164,24 @@ class Watch:
         """Take in a heartbeat; what it shows by being there."""
         self._begin(now)
         seen, alive = self._seen(beat.node, now), beat.executor_alive
-        self._put(seen, heard_s=now, probes=beat.probes, executor_alive=alive)
+        self._put(
+            seen, heard_s=now, probes=beat.probes, executor_alive=alive, unreadable=beat.unreadable
+        )
         if beat.probes:
             pair_unreachable.heard(self._apart, beat)
         self._kernel, found = kernel.judge(self._kernel, beat)
         self._pressure, short = host_pressure.judge(self._pressure, beat, self._settings)
         down, hits = self._of_links(beat, now), self._of_logs(beat)
-        return [_found(each) for each in (*found, *short, *down, *hits, *self._of_job(beat, now))]
+        broken = self._of_gpus(beat, now)
+        told = (*found, *short, *down, *hits, *broken, *self._of_job(beat, now))
+        return [_found(each) for each in told]
+
+    def _of_gpus(self, beat: Heartbeat, now: float) -> Findings:
+        before = self._gpus.get(beat.node, {})
+        if not (beat.gpus or before):
+            return ()
+        self._gpus[beat.node], broken = gpus.judge(before, beat, self._settings, now)
+        return broken
 
     def _of_links(self, beat: Heartbeat, now: float) -> Findings:
         before = self._links.get(beat.node, {})
@@ -269,6 +282,10 @@ class Watch:
         """The last step that all ranks of the newest epoch have completed, where it is known."""
         seen = self._jobs.get(job)
         return seen.completed_step() if seen is not None and not jobs.relative(seen) else None
+
+    def unreadable(self, node: str) -> tuple[str, ...]:
+        """What the node's daemon cannot read, as it said last."""
+        return self._seen(node, self._now_s).unreadable
 
     def saved_steps(self, job: str) -> int:
         """How many steps of the newest epoch its script has saved, where ranks count them from

@@ -46,6 +46,9 @@ def read(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     )
     options.add_argument("--memory-mib", type=int, default=1_024, help="memory of each node")
     options.add_argument("--scratch-mib", type=int, default=256, help="disk of each node")
+    options.add_argument(
+        "--gpus", type=int, default=0, help="GPUs of each node, as files: all well"
+    )
     options.add_argument("--kind", type=Kind, choices=list(Kind), help="default: the best there is")
     return options.parse_args(arguments)
 
@@ -106,7 +109,7 @@ def _factory(
             raise Missing(f"Nodes that run pods need namespaces, and these are {state.kind}.")
         return LocalNodes(needs, reboots=False)
     enter_switch(state, Kind(state.kind.partition(",")[0]))
-    sizes = nodes.Sizes(given.memory_mib, given.scratch_mib)
+    sizes = nodes.Sizes(given.memory_mib, given.scratch_mib, given.gpus)
     relays = {nodes.GATEWAY_PORT: given.driver_socket.resolve()}
     if given.api_socket:
         relays[nodes.API_PORT] = given.api_socket.resolve()

@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 from holdfast.keeper.host import Config, Host, read_config
-from holdfast.lab.emulator import namespaces
+from holdfast.lab.emulator import gpus, namespaces
 
 SAYS, HEARS = 3, 4
 LIMITS = ("HOLDFAST_MEMORY", "HOLDFAST_SCRATCH")
 
 
 def main() -> None:
-    path, memory_mib, scratch_mib = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    path, (memory_mib, scratch_mib, count) = Path(sys.argv[1]), map(int, sys.argv[2:5])
     namespaces.unshare(namespaces.NODE)
     child = os.fork()
     if child:
@@ -30,6 +30,8 @@ def main() -> None:
     os.close(HEARS)
     config = read_config(path)
     make_mounts(config, path.parent, memory_mib, scratch_mib)
+    for gpu in range(count):
+        gpus.tell(Path(config.environment["HOLDFAST_SCRATCH"]), gpu, **gpus.WELL)
     bring_up(config)
     Host(config, path.parent).run()
 

@@ -47,6 +47,7 @@ class Sizes(NamedTuple):
 
     memory_mib: int = 1_024
     scratch_mib: int = 256
+    gpus: int = 0
 
 
 def address_of(place: int) -> str:
@@ -117,7 +118,7 @@ class EmulatedNodes:
         config = self._needs.write(state, record, Drivers([DRIVER_URL]))
         for name in ("scratch", "memory"):
             (Path(record.folder) / name).mkdir(exist_ok=True, mode=0o700)
-        sizes = [str(self._sizes.memory_mib), str(self._sizes.scratch_mib)]
+        sizes = [str(size) for size in self._sizes]
         return [sys.executable, "-m", "holdfast.lab.emulator.node", str(config), *sizes]
 
     def _connect(self, nodes: Sequence[NodeRecord], pids: list[int]) -> None:

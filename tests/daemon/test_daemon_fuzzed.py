@@ -259,12 +259,12 @@ def test_logs_may_hold_any_bytes(tmp_path: Path, settings: Settings, pieces: lis
     files = printed(settings, tmp_path, rules=("Xid", "."))
     kernel = KernelLog(Tail(path))
     ranks = Outputs(settings.paths.outputs, settings.paths.outputs_read)
-    kernel.hits()
+    kernel.hits(0.0)
     for piece in pieces:
         for file in (path, files / "stdout.log"):
             with file.open("ab") as log:
                 log.write(piece)
-        sendable(logs=(*kernel.hits(), *ranks.hits(0.0)))
+        sendable(logs=(*kernel.hits(0.0), *ranks.hits(0.0)))
 
 
 @FIXTURES

@@ -344,3 +344,21 @@ async def test_it_ends_though_its_last_words_meet_a_defect() -> None:
         await _end(Defective(), told, running)  # type: ignore[arg-type]
     with pytest.raises(asyncio.CancelledError):
         await running
+
+
+async def test_what_cannot_be_read_is_told_with_each_heartbeat_until_it_can(
+    settings: Settings, driver: Any, daemon: Any
+) -> None:
+    counter = settings.paths.sys / "class/net/eth0/statistics/rx_bytes"
+    counter.write_bytes(b"\xff\xfe")
+    (settings.paths.rings / "job.e1.r0.ring").write_bytes(b"no ring" * 100)
+
+    def said() -> tuple[str, ...]:
+        return driver.beats[-1].unreadable if driver.beats else ()
+
+    await eventually_async(lambda: len(said()) == 2, "both are told")
+    assert said()[0].startswith(str(counter))
+    assert said()[1].startswith("ring job.e1.r0.ring: ")
+    counter.write_bytes(b"7\n")
+    (settings.paths.rings / "job.e1.r0.ring").unlink()
+    await eventually_async(lambda: said() == (), "it can be read again")

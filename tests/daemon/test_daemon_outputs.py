@@ -6,11 +6,11 @@ import pytest
 from printing import printed
 
 from holdfast.daemon.samplers import outputs
-from holdfast.daemon.samplers.followed import QUIET_LOOKS, Followed
+from holdfast.daemon.samplers.followed import LOOKS_BEHIND, QUIET_LOOKS, Followed
 from holdfast.daemon.samplers.outputs import HITS_A_RULE, Outputs
 from holdfast.daemon.settings import Settings
 from holdfast.kit.patterns import Patterns
-from holdfast.protocol.outputs import DEFAULT_RULES
+from holdfast.protocol.outputs import DEFAULT_RULES, FLOOD
 
 
 def looking(settings: Settings) -> Outputs:
@@ -22,6 +22,7 @@ def append(path: Path, text: str) -> None:
         file.write(text)
 
 
+MOST = 1 << 16
 NAN = "a loss that is not a number"
 SAID = {
     "step 7 loss: nan": NAN,
@@ -41,6 +42,13 @@ SAID = {
     "NVRM: Xid (PCI:0000:3b:00): 79": "an XID",
     "an uncorrectable ECC error was met": "an error of ECC",
     "OSError: [Errno 28] No space left on device": "a full disk",
+    "OSError: [Errno 122] Disk quota exceeded: '/home/u/x'": "a full disk",
+    "OSError: [Errno 116] Stale file handle: '/mnt/data/0007.tar'": "a file system that fails",
+    "OSError: [Errno 107] Transport endpoint is not connected": "a file system that fails",
+    "touch: cannot touch 'x': Read-only file system": "a file system that fails",
+    "Caused by: org.apache.hadoop.hdfs.BlockMissingException: Could not obtain block": "HDFS",
+    "hdfsOpenFile(/data/0007.tar): FileSystem#open error:": "HDFS",
+    "File /a could only be written to 0 of the 1 minReplication nodes.": "HDFS",
     "Fatal Python error: Segmentation fault": "a crash",
 }
 
@@ -62,6 +70,8 @@ def test_words_before_many_an_end_are_known(line: str, name: str) -> None:
         "NCCL INFO Bootstrap: Using eth0",
         "skipping 3 batches, the loss scale is 1024",
         "running out of epochs, memory is fine",
+        "reading hdfs://name-node:9000/data/0007.tar with org.apache.hadoop.fs",
+        "read-only file systems are mounted below /data",
     ],
 )
 def test_words_of_a_healthy_job_are_no_hit(line: str) -> None:
@@ -120,6 +130,14 @@ def test_a_rule_that_matches_every_line_is_told_some_times_and_a_default_once(
     assert len([hit for hit in hits if hit.always]) == 1
 
 
+def test_a_rule_that_matches_everything_hides_no_word_before_an_end(
+    settings: Settings, tmp_path: Path
+) -> None:
+    printed(settings, tmp_path, rules=(".",), stdout="step\n" * 20 + "CUDA error: x\n")
+    hits = looking(settings).hits(0.0)
+    assert [hit.line for hit in hits if hit.always] == ["CUDA error: x"]
+
+
 def test_words_behind_a_bar_of_progress_are_found(settings: Settings, tmp_path: Path) -> None:
     bar = "".join(f"\r{n}%|{'#' * 80}" for n in range(100))
     printed(settings, tmp_path, stderr=f"{bar}\rCUDA error: x\n{'y' * 3_000} loss: nan\n")
@@ -141,20 +159,78 @@ def test_each_output_is_judged_by_the_rules_of_its_own_job(
 def test_a_file_that_is_cut_is_read_from_its_start(tmp_path: Path) -> None:
     path = tmp_path / "log"
     followed = Followed(path, 0)
-    assert followed.lines() == []
+    assert followed.block(MOST) == ""
     path.write_text("one\ntw")
-    assert (followed.lines(), followed.read) == (["one"], 4)
+    assert (followed.block(MOST), followed.read) == ("one", 4)
     append(path, "o\n")
-    assert followed.lines() == ["two"]
+    assert followed.block(MOST) == "two"
     path.write_text("new\n")
-    assert followed.lines() == ["new"]
+    assert followed.block(MOST) == "new"
+
+
+FLOODS = {"one line": b"A" * 10_239_999 + b"\n", "lines": b"step 7 loss 2.3\n" * 640_000}
+
+
+@pytest.mark.parametrize("flood", FLOODS.values(), ids=FLOODS)
+def test_of_a_flood_the_first_and_the_last_line_are_found_at_once_and_the_rest_is_counted(
+    settings: Settings, tmp_path: Path, flood: bytes
+) -> None:
+    files = printed(settings, tmp_path, stdout="an XID: Xid (1)\n")
+    with (files / "stdout.log").open("ab") as file:
+        file.write(flood + b"CUDA error: out of luck\n")
+    looked = looking(settings)
+    first, second = looked.hits(0.0), looked.hits(0.1)
+    assert [hit.rule for hit in first] == ["an XID"]
+    assert [hit.rule for hit in second] == ["an error of CUDA", FLOOD]
+    assert second[1].line == "9.2 MB at once, skipped but for its ends"
+    (said,) = looked.unreadable
+    assert said == "rank 0 stdout: 9.2 MB printed too fast to be searched"
+
+
+def test_what_is_printed_slower_than_it_is_searched_is_searched_whole(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("")
+    followed = Followed(path, 0)
+    for number in range(50):
+        append(path, f"{number} {'x' * 90}\n" * LOOKS_BEHIND)
+        assert followed.block(200) or number == 0
+    while followed.block(200):
+        pass
+    assert followed.skipped_bytes > 0, "this one was faster"
+    slow = Followed(path, 0)
+    lines = []
+    while block := slow.block(path.stat().st_size):
+        lines += block.split("\n")
+    assert (len(lines), slow.skipped_bytes) == (50 * LOOKS_BEHIND, 0)
+
+
+@pytest.mark.parametrize(
+    "rule", ["^two$", r"\Atwo", r"two\z", "(?-m:^two)", "(?s)two.*x|two", "wo"]
+)
+def test_lines_are_found_in_a_block_as_they_are_alone(rule: str) -> None:
+    patterns = Patterns((rule,))
+    block = "one\ntwo\n\nthree\nand\ttwo\n" * 5
+    lines = [line for line in patterns.lines(block, lambda _: True) if patterns.found(line)]
+    assert lines == [line for line in block.split("\n") if patterns.found(line)]
+
+
+def test_a_rule_that_is_told_often_enough_costs_nothing_more(
+    settings: Settings, tmp_path: Path
+) -> None:
+    files = printed(settings, tmp_path, rules=("step",), stdout="step 1\n" * 20)
+    looked = looking(settings)
+    assert len(looked.hits(0.0)) == HITS_A_RULE
+    (output,) = looked._open.values()
+    assert list(output._patterns.lines("step 1\n" * 9, output._wanted)) == []
+    append(files / "stdout.log", "step 2\n")
+    assert looked.hits(0.1) == []
 
 
 @pytest.mark.parametrize("begun", [True, False], ids=["half read", "never looked at"])
 def test_one_that_has_to_end_waits_for_no_end_of_a_line(
     settings: Settings, tmp_path: Path, begun: bool
 ) -> None:
-    files = printed(settings, tmp_path, stdout="x" * 70_000 + "\n" if begun else "")
+    files = printed(settings, tmp_path, stdout="x" * 900_000 + "\n" if begun else "")
     looked = looking(settings)
     if begun:
         assert looked.hits(0.0) == []

@@ -17,7 +17,7 @@ from waiting import eventually, eventually_async
 from holdfast.daemon.probes import responder
 from holdfast.daemon.probes.prober import LOOKED_S, Prober
 from holdfast.daemon.samplers import processes
-from holdfast.daemon.samplers.logs import KernelLog
+from holdfast.daemon.samplers.logs import TOLD_A_WINDOW, WINDOW_S, KernelLog
 from holdfast.daemon.samplers.nics import WRAP, Nics, grown
 from holdfast.daemon.samplers.pressure import HostPressure
 from holdfast.daemon.samplers.processes import Sibling
@@ -139,9 +139,27 @@ def test_what_a_program_writes_to_the_kernel_log_is_no_word_of_the_kernel(
     path = tmp_path / "kmsg"
     path.touch()
     log = KernelLog(Tail(path))
-    assert log.hits() == []
+    assert log.hits(0.0) == []
     path.write_text(f"{head}{FELL_OFF}\n")
-    assert [hit.xid for hit in log.hits()] == xids
+    assert [hit.xid for hit in log.hits(0.0)] == xids
+
+
+OOM = "Out of memory: Killed process 4242 (python) total-vm:9GB"
+
+
+def test_a_flood_of_one_kind_of_line_leaves_room_for_another_and_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "kmsg"
+    path.touch()
+    log = KernelLog(Tail(path))
+    assert log.hits(0.0) == []
+    path.write_text(f"4,1,1,-;{OOM}\n" * 500 + f"4,2,2,-;{FELL_OFF}\n")
+    hits = log.hits(1.0)
+    assert [hit.rule for hit in hits] == ["oom-kill"] * TOLD_A_WINDOW + ["xid"]
+    assert log.unreadable == ("kernel log: 492 more of oom-kill within a minute",)
+    with path.open("a") as file:
+        file.write(f"{OOM}\n")
+    assert len(log.hits(1.0 + WINDOW_S)) == 1
+    assert log.unreadable == ()
 
 
 # ---------------------------------------------------------------- processes

@@ -34,7 +34,7 @@ class Lines:
 
 
 def found_in(*lines: str) -> list[Found | None]:
-    return [of_kernel(hit) for hit in KernelLog(Lines(*lines)).hits()]  # type: ignore[arg-type]
+    return [of_kernel(hit) for hit in KernelLog(Lines(*lines)).hits(0.0)]  # type: ignore[arg-type]
 
 
 # ---------------------------------------------------------------- the kernel log
@@ -58,6 +58,17 @@ def test_an_xid_that_weighs_enough_is_said_and_one_of_the_users_is_not(
     assert found is not None
     assert (found.condition, found.reason) == (condition, f"Xid{xid}")
     assert found.message == f"{XIDS[xid][0]}: {LINE.format(xid)}"
+
+
+def test_other_words_of_the_kernel_are_told_where_they_make_a_suspect_or_more() -> None:
+    lost = "NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus."
+    dead = "mlx5_core 0000:5e:00.0: poll_health:795:(pid 0): Fatal error 1 detected"
+    killed = "Out of memory: Killed process 4242 (python) total-vm:9GB"
+    assert found_in(lost, dead, killed) == [
+        (HARDWARE_FAULT, "GpuLost", f"GPU has fallen off the bus: {lost}"),
+        (XID_ERRORS, "Mlx5Dead", f"a NIC's firmware does not answer: {dead}"),
+        None,
+    ]
 
 
 def test_of_a_record_of_the_device_the_kernels_words_are_told_and_no_programs() -> None:
@@ -238,7 +249,7 @@ def test_a_file_of_lines_is_followed_from_its_end(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(LINE.format(79) + "\n")
     log = KernelLog(Tail(path))
-    assert log.hits() == []
+    assert log.hits(0.0) == []
     with path.open("a") as file:
         file.write(LINE.format(48) + "\n")
-    assert [hit.xid for hit in log.hits()] == [48]
+    assert [hit.xid for hit in log.hits(0.0)] == [48]

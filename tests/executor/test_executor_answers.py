@@ -78,6 +78,40 @@ async def test_stacks_name_the_line_where_a_rank_stands_or_why_there_is_none(nod
     assert taken.stacks[5] == "no stack: the rank does not run here"
 
 
+WAITS_FOR_A_CHILD = """
+import multiprocessing, os, subprocess
+
+def child_that_reads():
+    os.read(os.pipe()[0], 1)
+
+def waiting_for_it():
+    child = multiprocessing.Process(target=child_that_reads)
+    child.start()
+    open("child", "w").write(str(child.pid))
+    child.join()
+
+subprocess.Popen(["sleep", "1000"])
+waiting_for_it()
+"""
+
+
+async def test_stacks_of_a_ranks_child_processes_come_with_its_own_whatever_else_it_started(
+    node: Any,
+) -> None:
+    await node.launch(node.python(WAITS_FOR_A_CHILD), ranks=1)
+    await node.running(1)
+    said = await eventually_async(lambda: list(node.folder.rglob("child")))
+    child = await eventually_async(lambda: said[0].read_text())
+    where = Path(f"/proc/{child}/syscall")
+    await eventually_async(lambda: where.read_text().startswith("0 "), "it reads")
+    taken = await ask(node, m.AskStacks(id="s1", job="job", ranks=(0,)))
+    own, _, other = taken.stacks[0].partition(f"Process {child}:")
+    if not own.startswith("no stack: "):
+        assert "waiting_for_it (" in own
+        assert "child_that_reads (" in other
+        assert "waiting_for_it (" not in other, "what the child was forked in is the rank's"
+
+
 async def test_nonsense_from_the_driver_is_answered_and_does_no_harm(node: Any) -> None:
     assert node.driver.connection is not None
     await node.driver.connection.send(b"\xc1 not msgpack")

@@ -44,6 +44,17 @@ def test_an_xid_leads_to_what_its_table_says(xid: int, weight: Weight, blame: Bl
     assert findings(watch, beat(2, logs=(hit,))) == [], "a repeated line is one fault"
 
 
+def test_another_line_of_the_kernel_weighs_what_its_table_says_and_is_no_word_of_a_rank() -> None:
+    line = "mlx5_core 0000:5e:00.0: poll_health:795:(pid 0): Fatal error 1 detected"
+    said = {"mlx5-dead": Weight.SUSPECT, "oom-kill": Weight.REPORT, "newer": Weight.REPORT}
+    hits = tuple(LogHit(source="kernel", rule=rule, line=line + rule) for rule in said)
+    found = findings(Watch(), beat(logs=hits))
+    assert [each.weight for each in found] == list(said.values())
+    assert {each.kind for each in found} == {Kind.KERNEL_FAULT}
+    assert found[0].summary == "the kernel of n: a NIC's firmware does not answer"
+    assert found[0].evidence[0].data == {"rule": "mlx5-dead"}
+
+
 def test_every_xid_of_the_fault_list_is_in_the_table() -> None:
     assert set(XIDS) == {13, 31, 48, 63, 64, 74, 79, 94, 95, 119, 120, 154}
 

@@ -63,6 +63,7 @@ async def maintain(
 def _view(control: Control, node: Node) -> NodeView:
     """With the reason where the node is not there and the driver's own word for it is missing."""
     view = node_view(control.state, node, control.nodes.observed(node.name), now=control.now())
+    view = view.model_copy(update={"unreadable": control.watch.unreadable(node.name)})
     if node.stranger:
         return view.model_copy(update={"reason": control.away() or STRANGER})
     if view.state == "unknown" and not control.executors_first:

@@ -172,6 +172,8 @@ class NodeView(View):
     """Driver time of its next tests, at the earliest; null where none comes by itself."""
     strikes: int
     """Faults that were put down to it within 7 days."""
+    unreadable: tuple[str, ...] = ()
+    """What its daemon cannot read of it now, each with the reason: nothing is known of that."""
 
 
 class BrakeView(View):

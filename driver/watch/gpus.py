@@ -1,0 +1,79 @@
+"""GPUs of which their own driver says that they are broken or hot: each thing is told once, and
+again after it was over. Pure.
+
+A trouble weighs what an XID of the same would (`protocol.xids`), which may come beside it: 79 of
+one that is lost, 64 of a remapping that failed, 154 of one that is to be reset. Errors that were
+not corrected are a report: some are contained, and the XID that comes with them says which.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from holdfast.driver.watch.model import Findings, Settings, evidence
+from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.messages import Gpu, Heartbeat
+
+
+class Trouble(NamedTuple):
+    """What is wrong with a GPU, what may be done, and for how long it lasts before it counts."""
+
+    what: str
+    weight: Weight
+    after_s: float = 0.0
+
+
+class Since(NamedTuple):
+    """Since when a trouble is there, and whether it was told."""
+
+    at_s: float
+    told: bool = False
+
+
+Told = dict[tuple[int, str], Since]
+"""State of one node, by GPU and trouble."""
+
+
+def judge(told: Told, beat: Heartbeat, settings: Settings, now: float) -> tuple[Told, Findings]:
+    """The GPUs of one heartbeat. Where they cannot be read what was told stays as it was."""
+    if not beat.gpus:
+        return told, ()
+    found: list[Finding] = []
+    seen: Told = {}
+    for gpu in beat.gpus:
+        for trouble in _troubles(gpu, settings):
+            key = gpu.index, trouble.what
+            since = told.get(key, Since(now))
+            if not since.told and now - since.at_s >= trouble.after_s:
+                found.append(_finding(beat.node, gpu, trouble))
+                since = since._replace(told=True)
+            seen[key] = since
+    return seen, tuple(found)
+
+
+def _troubles(gpu: Gpu, settings: Settings) -> Iterator[Trouble]:
+    if gpu.lost:
+        yield Trouble("has fallen off the bus", Weight.CONCLUSIVE)
+    if gpu.recovery:
+        yield Trouble(f"is to be recovered, its driver says: {gpu.recovery}", Weight.SUSPECT)
+    if gpu.remap_failed:
+        yield Trouble("has no row left to remap a bad one to", Weight.SUSPECT)
+    if gpu.uncorrected_errors:
+        yield Trouble("has memory errors that were not corrected", Weight.REPORT)
+    if gpu.slowed_by_heat:
+        long_s = settings.gpu_hot_s
+        yield Trouble(f"has been slowed by heat for {long_s:g} s", Weight.REPORT, long_s)
+
+
+def _finding(node: str, gpu: Gpu, trouble: Trouble) -> Finding:
+    hot = "" if gpu.celsius is None else f", {gpu.celsius} °C"
+    errors = f", {gpu.uncorrected_errors} errors" if gpu.uncorrected_errors else ""
+    return Finding(
+        kind=Kind.KERNEL_FAULT,
+        weight=trouble.weight,
+        blame=Blame.INFRASTRUCTURE,
+        node=node,
+        summary=f"GPU {gpu.index} of {node} {trouble.what}",
+        evidence=(
+            evidence(f"GPU driver of {node}", f"GPU {gpu.index} {trouble.what}{hot}{errors}"),
+        ),
+    )
