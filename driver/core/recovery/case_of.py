@@ -156,7 +156,7 @@ def rate_of(turn: Turn, job: Job, kind: FaultClass, number: int, *, this: int = 
 def _ways(turn: Turn, job: Job, fault: Fault, cost_s: dict[Act, float]) -> Ways:
     """What could be done now."""
     acts = {Act.RESTART, Act.GIVE_UP, Act.EXAM, Act.EXAM_ALL, Act.WAIT}
-    if suspicion.may_begin(turn, job, fault.node):
+    if suspicion.takes_over(turn, job, fault.node):
         acts.add(Act.MOVE_WARM)
     if move_on_suspicion.to_move(turn, job, fault) is not None:
         acts.add(Act.MOVE_COLD)
