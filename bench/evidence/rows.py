@@ -67,17 +67,18 @@ def row(case: str, system: str, lives: Sequence[Life], cpu_s: float) -> Row:
 
 
 def compared(lives: Sequence[Life], oracle: Sequence[Life]) -> float | None:
-    """How many times the oracle's the time lost is, over the seeds that came right for both. Not
-    where a job cannot do without the guilty: how long to try there says the budget that people set,
-    and the oracle has none."""
-    theirs = {life.seed: life.lost_s for life in oracle if life.right and life.curable}
-    both = [
-        (life.lost_s, theirs[life.seed]) for life in lives if life.right and life.seed in theirs
+    """How many times the oracle's the time lost is, in the median life of those that came right for
+    both. Not where a job cannot do without the guilty: how long to try there says the budget that
+    people set, and the oracle has none."""
+    theirs = {
+        life.seed: life.lost_s
+        for life in oracle
+        if life.right and life.curable and life.lost_s >= LEAST_S
+    }
+    times = [
+        life.lost_s / theirs[life.seed] for life in lives if life.right and life.seed in theirs
     ]
-    if not both:
-        return None
-    least_s = median(its for _, its in both)
-    return median(own for own, _ in both) / least_s if least_s >= LEAST_S else None
+    return median(times) if 2 * len(times) >= len(lives) else None
 
 
 def _percent(shares: Iterable[bool]) -> float:

@@ -48,15 +48,13 @@ GONE = frozenset({"gone", "Z", "X"})
 
 
 class Still(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one job: what was told, and what hung or paused before."""
+    """State of one job: what was told, and what paused before."""
 
     began_s: float
     looked_s: float = 0.0  # when waits were last followed
     told_epoch: int | None = None
-    hung_nodes: tuple[str, ...] = ()
     named: str = ""  # whom the standstill under way was said to be of
     named_step: int = 0
-    hung_before: tuple[str, ...] = ()  # `hung_nodes` without what was told in this epoch
     named_s: float = 0.0  # the limit that was said with it: a shorter one is said, too
     idle_s: float = 0.0  # longest that nothing moved in a standstill that ended by itself
     dead_s: float = 0.0  # longest such one of ranks that did not run
@@ -145,7 +143,7 @@ def ended(still: Still, expected: Expectation, pace: Pace) -> tuple[Still, Findi
         return still, ()
     idle, dead = still.worst
     if still.told_epoch == expected.epoch:  # it was no hang, and another may come
-        still = msgspec.structs.replace(still, told_epoch=None, hung_nodes=still.hung_before)
+        still = msgspec.structs.replace(still, told_epoch=None)
     after = msgspec.structs.replace(
         still,
         named="",
@@ -310,13 +308,10 @@ def _never_met(still: Still, case: Case) -> bool:
 
 def _told(still: Still, case: Case, limit_s: float, *, mismatch: bool) -> tuple[Still, Findings]:
     """What is acted on. A collective that does not match is the script's, not the node's."""
-    known = case.node in still.hung_nodes and case.manner is not Manner.WORKING
-    again = known and case.node is not None and not mismatch
-    suspect = again or _never_met(still, case)
     kind = Kind.HANG if case.node is not None else Kind.NO_PROGRESS
     finding = Finding(
         kind=Kind.COLLECTIVE_MISMATCH if mismatch else kind,
-        weight=Weight.SUSPECT if suspect else Weight.RESTART,
+        weight=Weight.SUSPECT if _never_met(still, case) else Weight.RESTART,
         blame=Blame.USER if mismatch else Blame.UNKNOWN,
         job=case.expected.job,
         epoch=case.expected.epoch,
@@ -325,7 +320,7 @@ def _told(still: Still, case: Case, limit_s: float, *, mismatch: bool) -> tuple[
         step=case.pace.step if case.unit == "step" else None,
         stalled_s=case.stood_s,
         summary=words.summary(case),
-        evidence=words.evidence_of(case, limit_s, again=again),
+        evidence=words.evidence_of(case, limit_s),
         spot=case.spot,
         fix=FIX if mismatch else words.fix(case),
         stuck=_stuck(case),
@@ -335,7 +330,5 @@ def _told(still: Still, case: Case, limit_s: float, *, mismatch: bool) -> tuple[
         told_epoch=case.expected.epoch,
         named=words.who(case),
         named_step=case.pace.step,
-        hung_before=still.hung_nodes,
-        hung_nodes=(*still.hung_nodes, *([case.node] if case.node and not mismatch else [])),
     )
     return after, (finding,)

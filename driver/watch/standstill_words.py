@@ -78,12 +78,9 @@ def all_clear(named: str, expected: Expectation, pace: Pace) -> Finding:
     return goes_on(expected, pace.step, f"{expected.job} goes on by itself{waited}")
 
 
-def evidence_of(case: "Case", limit_s: float, *, again: bool) -> tuple[Evidence, ...]:
+def evidence_of(case: "Case", limit_s: float) -> tuple[Evidence, ...]:
     """What the finding rests on."""
-    told = (_stood(case, limit_s, over=True), *_reasons(case))
-    if again:
-        told += (evidence("detector", f"{case.node} held this job up before"),)
-    return told
+    return (_stood(case, limit_s, over=True), *_reasons(case))
 
 
 def fix(case: "Case") -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from holdfast.driver.core.evidence import age, same, words
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, Hypothesis
+from holdfast.protocol.faults import Kind
 
 USERS_SAID = 1
 """Earlier faults at one site after which what a script says of itself is believed."""
@@ -74,6 +75,8 @@ def point(case: Case) -> Answer:
         return Answer(True, case.refused)
     if not case.restored:
         return Answer(False, "ranks started from none")
+    if case.what == Kind.ENDED_EARLY:
+        return Answer(False, "who ends with exit code 0 has read it well")
     if case.site is None or not case.site.fresh:
         return Answer(False, "ranks got on after their start")
     if not case.recurred:

@@ -93,9 +93,14 @@ def _replace(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
 
 
 def _move_warm(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
+    """The node is tested where others can be tested beside it. Else it is free."""
     assert fault.node is not None
-    if not _accused_enough(turn, fault.node, incident):
+    if _accused_enough(turn, fault.node, incident):
+        return
+    if suspicion.may_begin(turn, turn.jobs[name], fault.node):
         suspicion.begin(turn, name, fault.node, fault.summary)
+    else:
+        move_on_suspicion.move(turn, name, fault.node)
 
 
 def _move_cold(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
@@ -170,7 +175,7 @@ ACTS = {
     Act.RESTART: How(Rung.IN_PLACE, "restart the ranks on the same nodes", _nothing),
     Act.MOVE_WARM: How(
         Rung.REPLACE,
-        "a warm standby takes its place, and the node is tested off the job",
+        "a warm standby takes its place",
         _move_warm,
     ),
     Act.EXAM: How(Rung.DIAGNOSE, "test the node and its neighbours", _exam),

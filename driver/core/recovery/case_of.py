@@ -175,10 +175,17 @@ def rate_of(turn: Turn, job: Job, kind: FaultClass, number: int, *, this: int = 
 def _ways(turn: Turn, job: Job, fault: Fault, cost_s: dict[Act, float]) -> Ways:
     """What could be done now."""
     acts = {Act.RESTART, Act.GIVE_UP, Act.EXAM, Act.EXAM_ALL, Act.WAIT}
-    if suspicion.may_begin(turn, job, fault.node):
+    if _warm(turn, job, fault):
         acts.add(Act.MOVE_WARM)
     if move_on_suspicion.to_move(turn, job, fault) is not None:
         acts.add(Act.MOVE_COLD)
     if known_points.older(job) or not job.plan.task.store_url:  # then there is the beginning
         acts.add(Act.STEP_BACK)
     return Ways(acts=frozenset(acts), cost_s=cost_s)
+
+
+def _warm(turn: Turn, job: Job, fault: Fault) -> bool:
+    """Whether a warm standby can take the place. What has to be tested is left only to be tested."""
+    if fault.weight is Weight.SUSPECT:
+        return suspicion.may_begin(turn, job, fault.node)
+    return bool(suspicion.takes_over(turn, job, fault.node))

@@ -21,17 +21,25 @@ from holdfast.driver.core.turn import Turn
 
 def may_begin(turn: Turn, job: Job, node: str | None) -> bool:
     """Whether the node's place can go to a warm standby now, and the node be tested off the job."""
-    held_back = turn.brake.on or turn.policy.dry_run or not saving.can_save(job)
-    if node is None or held_back or node not in job.places or node in job.leaving:
+    warm = takes_over(turn, job, node)
+    if turn.brake.on or turn.policy.dry_run or node is None or not warm:
         return False
     if not fits(Use.ASIDE, job, turn.nodes[node], turn.now):
         return False
+    helpers = rounds.others(rounds.idle(turn, job), but=(node, *warm))
+    return len(helpers) == rounds.HELPERS
+
+
+def takes_over(turn: Turn, job: Job, node: str | None) -> list[str]:
+    """The warm standbys that can take the node's place now, and of what else the job has to leave;
+    none where they do not suffice."""
+    if node not in job.places or node in job.leaving or not saving.can_save(job):
+        return []
     known = unwanted(turn, job, without=node)
     own = [turn.nodes[standby] for standby in job.standbys if standby not in known]
     warm = [each.name for each in own if fits(Use.AT_ONCE, job, each, turn.now)]
-    needed = len(job.leaving) + 1  # what it has to leave besides takes one each
-    helpers = rounds.others(rounds.idle(turn, job), but=(node, *warm[:needed]))
-    return len(warm) >= needed and len(helpers) == rounds.HELPERS
+    needed = len(job.leaving) + 1
+    return warm[:needed] if len(warm) >= needed else []
 
 
 def begin(

@@ -42,6 +42,17 @@ class CrashingCode(Cause):
         return Trouble(after_s=after_s, manner=Manner.SIGNAL, node=node)
 
 
+class HangingCode(CrashingCode):
+    """The code waits for itself as often: the detectors name some rank, or nobody."""
+
+    def next(self, attempt: Attempt, step: int) -> Trouble | None:
+        if self.count >= self.times:
+            return None
+        after_s, node = self.rng.uniform(200.0, 400.0), self.rng.choice(attempt.nodes)
+        named = self.rng.choice((node, node, None))
+        return Trouble(after_s=after_s, manner=Manner.HANG, node=named)
+
+
 class AtStep(Cause):
     """The job's own code fails at one step, at one place of the rank table, always."""
 

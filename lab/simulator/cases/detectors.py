@@ -19,7 +19,6 @@ class Detectors:
     """What they remember of the job, over its epochs."""
 
     def __init__(self) -> None:
-        self._hung: set[str] = set()  # nodes that held it up
         self._pause_s = 0.0  # the longest that ended by itself
 
     def said_after_s(self, job: Job) -> float:
@@ -46,14 +45,11 @@ class Detectors:
         stood_s: float,
     ) -> Finding:
         """A standstill that is acted on."""
-        again = node in self._hung and manner is not Manner.PAUSE
-        if node is not None:
-            self._hung.add(node)
         does = "is at work" if manner is Manner.PAUSE else "is stuck"
         who = f"rank {rank} on {node} {does}" if node else f"the ranks of {job.name} stand still"
         return Finding(
             kind=Kind.HANG if node else Kind.NO_PROGRESS,
-            weight=Weight.SUSPECT if again else Weight.RESTART,
+            weight=Weight.RESTART,
             blame=Blame.UNKNOWN,
             job=job.name,
             epoch=job.epoch,

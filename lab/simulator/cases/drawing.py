@@ -18,6 +18,7 @@ CAUSES: dict[str, type[Cause]] = {
     "hanging-node": nodes.HangingNode,
     "bad-link": nodes.BadLink,
     "crashing-code": code.CrashingCode,
+    "hanging-code": code.HangingCode,
     "user-once": code.UserErrorOnce,
     "user-always": code.UserError,
     "crash-at-step": code.CrashAtStep,

@@ -94,6 +94,13 @@ def _crashing(h: Hypothesis, seen: Observed, before: History) -> float:
     return seen.within(200.0, 400.0) * _anywhere(seen)
 
 
+def _hanging_code(h: Hypothesis, seen: Observed, before: History) -> float:
+    if seen.manner is not Manner.HANG:
+        return 0.0
+    share = 1 / 3 if seen.node is None else 2 / 3 * _anywhere(seen)
+    return seen.within(200.0, 400.0) * share
+
+
 def _of_code(manner: Manner, *, once: bool = False) -> Density:
     def density(h: Hypothesis, seen: Observed, before: History) -> float:
         if seen.manner is not manner or seen.device or (once and before):
@@ -136,6 +143,7 @@ DENSITIES: dict[str, Density] = {
     "hanging-node": _hanging,
     "bad-link": _link,
     "crashing-code": _crashing,
+    "hanging-code": _hanging_code,
     "user-once": _of_code(Manner.EXCEPTION, once=True),
     "user-always": _of_code(Manner.EXCEPTION),
     "crash-at-step": _of_code(Manner.SIGNAL),
