@@ -73,30 +73,40 @@ def _unnamed_again(case: Case) -> bool:
 def point(case: Case) -> Answer:
     if case.refused:
         return Answer(True, case.refused)
-    if not case.restored:
-        return Answer(False, "ranks started from none")
-    if case.what == Kind.ENDED_EARLY:
-        return Answer(False, "who ends with exit code 0 has read it well")
-    if case.site is None or not case.site.fresh:
-        return Answer(False, "ranks got on after their start")
-    if not case.recurred:
-        return Answer(False, "nothing came twice after such a start")
-    back = sum(fact.held_for is Hypothesis.POINT for fact in case.recurred)
-    if _came_from_an_older_one(case.recurred):
-        return Answer(False, "it came at the same step after an older start")
-    if back >= STEPS_BACK:
-        return Answer(False, f"{back} older ones led to the same")
-    if back and node(case).open:
-        return Answer(
-            False, f"an older one led to the same, and all of it came on {case.node_name}"
-        )
-    if Act.STEP_BACK not in case.ways.acts:
-        return Answer(False, words.none_older(case))
-    if case.scratch and (
-        node(case).open or version(case).open or len(case.recurred) < _least(case)
-    ):
-        return Answer(False, "older than it is only the beginning, which comes last")
+    closed = _not_of_the_start(case) or _no_older_one(case)
+    if closed:
+        return Answer(False, closed)
     return Answer(True, "ranks died before their first step from it, and not for the first time")
+
+
+def _not_of_the_start(case: Case) -> str:
+    """What tells that it did not come of what the ranks had started from."""
+    if not case.restored:
+        return "ranks started from none"
+    if case.what == Kind.ENDED_EARLY:
+        return "who ends with exit code 0 has read it well"
+    if case.site is None or not case.site.fresh:
+        return "ranks got on after their start"
+    if not case.recurred:
+        return "nothing came twice after such a start"
+    if _came_from_an_older_one(case.recurred):
+        return "it came at the same step after an older start"
+    return ""
+
+
+def _no_older_one(case: Case) -> str:
+    """Why an older one is not tried."""
+    back = sum(fact.held_for is Hypothesis.POINT for fact in case.recurred)
+    if back >= STEPS_BACK:
+        return f"{back} older ones led to the same"
+    if back and node(case).open:
+        return f"an older one led to the same, and all of it came on {case.node_name}"
+    if Act.STEP_BACK not in case.ways.acts:
+        return words.none_older(case)
+    first = node(case).open or version(case).open or len(case.recurred) < _least(case)
+    if case.scratch and first:
+        return "older than it is only the beginning, which comes last"
+    return ""
 
 
 def _came_from_an_older_one(recurred: list[Fact]) -> bool:

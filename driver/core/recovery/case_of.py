@@ -185,7 +185,7 @@ def _ways(turn: Turn, job: Job, fault: Fault, cost_s: dict[Act, float]) -> Ways:
 
 
 def _warm(turn: Turn, job: Job, fault: Fault) -> bool:
-    """Whether a warm standby can take the place. What has to be tested is left only to be tested."""
+    """Whether a warm standby can take the place; of what has to be tested, only for its tests."""
     if fault.weight is Weight.SUSPECT:
         return suspicion.may_begin(turn, job, fault.node)
     return bool(suspicion.takes_over(turn, job, fault.node))
