@@ -24,7 +24,7 @@ waits for seconds costs the API server, or the disk, a few looks in the place of
 LONGEST_WAITED_S = 0.1
 REST = 3.0
 """Times what a look took: one that starts a program would else have a core for itself."""
-LONGEST_REST_S = 0.25
+LONGEST_REST_S = 1.0
 
 
 def eventually(fact: Callable[[], T], what: str = "it", within_s: float = DEADLINE_S) -> T:
