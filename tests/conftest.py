@@ -79,10 +79,16 @@ ALONE = {"driver", "protocol"}
 """Folders whose tests, but for those marked `torch`, need only what the driver needs."""
 
 
+FIRST = "kubernetes"
+"""The folder whose workers share a control plane each, which ends with the last test of it."""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what runs without torch; begin with the files in which a slow test is."""
+    """Mark what runs without torch; begin with the files in which a slow test is, but do not leave
+    the folder that shares a control plane in between.
+    """
     for item in items:
         if item.path.parent.name in ALONE and not item.get_closest_marker("torch"):
             item.add_marker("alone")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: item.path not in slow)
+    items.sort(key=lambda item: (item.path.parent.name != FIRST, item.path not in slow))
