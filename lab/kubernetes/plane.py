@@ -105,12 +105,12 @@ class ControlPlane:
                 self.start(component)
             self._until(self._settled, "the control plane to be ready")
         except BaseException:
-            self._end()
+            self.end()
             raise
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        self._end()
+        self.end()
 
     # ------------------------------------------------------------ what its users do
 
@@ -196,6 +196,13 @@ class ControlPlane:
         young_s = since_s - GIVES_UP_S
         return [name for name, each in there.items() if each.ended or each.began_s > young_s]
 
+    def end(self) -> None:
+        """End all of it, also before its `with` does. Its data goes too: what is left are logs."""
+        self._http.close()
+        for component in reversed(list(self._running)):
+            self._running.pop(component).kill()
+        shutil.rmtree(self.at.folder / "etcd", ignore_errors=True)
+
     def renew(self) -> None:
         """Start anew what follows the API server: the longer that was away, the more seldom they
         look for it, and for a minute after it is back nodes stay as they were.
@@ -260,10 +267,3 @@ class ControlPlane:
             if time.monotonic() > deadline_s:
                 raise NotReady(f"not within {READY_WITHIN_S:g} s: {what}; logs: {self.at.folder}")
             time.sleep(LOOK_S)
-
-    def _end(self) -> None:
-        """Its data goes too: what is left are logs."""
-        self._http.close()
-        for component in reversed(list(self._running)):
-            self._running.pop(component).kill()
-        shutil.rmtree(self.at.folder / "etcd", ignore_errors=True)

@@ -80,12 +80,14 @@ async def submit(driver: DriverProcess, job: str) -> httpx.Response:
         "spec": {"nodes": 1, "ranksPerNode": 1, "command": ["train"]},
     }
     headers = {"Authorization": f"Bearer {driver.paths.user_token.read_text().strip()}"}
-    async with httpx.AsyncClient(trust_env=False, headers=headers, timeout=60) as client:
+    async with httpx.AsyncClient(
+        trust_env=False, verify=False, headers=headers, timeout=60
+    ) as client:
         return await client.post(f"{_url(driver)}/v1alpha1/jobs", json=document)
 
 
 async def ready(driver: DriverProcess) -> dict[str, Any]:
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(trust_env=False, verify=False, timeout=60) as client:
         said: dict[str, Any] = (await client.get(f"{_url(driver)}/readyz")).json()
     return said
 
@@ -203,7 +205,7 @@ async def test_the_password_of_the_database_is_written_nowhere(
 async def standing_by(port: int) -> dict[str, Any]:
     """What the driver that waits at `port` says, once it knows who leads."""
 
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(trust_env=False, verify=False, timeout=60) as client:
         async with asyncio.timeout(DEADLINE_S):
             while True:
                 with suppress(httpx.ConnectError):
@@ -226,7 +228,7 @@ async def test_a_driver_in_waiting_says_who_leads_and_leads_when_that_one_is_gon
     leader = f"holdfast-driver at http://{leads_at}"
     assert said["detail"] == f"this driver stands by: {leader} leads."
     assert not second.paths.address.exists()
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(trust_env=False, verify=False, timeout=60) as client:
         assert (await client.get(f"http://127.0.0.1:{port}/healthz")).text == "ok\n"
     with pytest.raises(InvalidStatus) as refused:
         async with connect(f"ws://127.0.0.1:{port}/v1alpha1/nodes/n/executor", proxy=None):

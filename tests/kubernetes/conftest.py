@@ -18,8 +18,22 @@ from holdfast.lab.kubernetes.given import KUBECONFIG, GivenCluster, NotPossible
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.lab.kubernetes.programs import command
 
-CRD = Path(__file__).parents[2] / "deploy" / "kubernetes" / "base" / "crd.yaml"
+HERE = Path(__file__).parent
+CRD = HERE.parents[1] / "deploy" / "kubernetes" / "base" / "crd.yaml"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trainingjobs.holdfast.dev"
+
+RUNNING_PLANES: list[ControlPlane] = []
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Generator[None, None, None]:
+    """A control plane costs something also while nobody asks it, and those who do come first: it
+    ends after the last of this folder.
+    """
+    yield
+    if nextitem is None or nextitem.path.parent != HERE:
+        while RUNNING_PLANES:
+            RUNNING_PLANES.pop().end()
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +50,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
         return
     needed("certificate")
     with ControlPlane(tmp_path_factory.mktemp("kubernetes"), grace_s=GRACE_S) as running:
+        RUNNING_PLANES.append(running)
         yield running
 
 

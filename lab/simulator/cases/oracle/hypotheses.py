@@ -62,13 +62,13 @@ def _two_lemons(h: Hypothesis, seen: Observed, before: History) -> float:
 def _lemon_at_step(h: Hypothesis, seen: Observed, before: History) -> float:
     if seen.manner is not Manner.SIGNAL or seen.node not in h.who:
         return 0.0
-    return _at_one_step(seen, [each.step for each in before if each.node in h.who])
+    return _at_one_step(seen, next((each for each in before if each.node in h.who), None))
 
 
-def _at_one_step(seen: Observed, before: list[int]) -> float:
-    if not before:
+def _at_one_step(seen: Observed, first: Observed | None) -> float:
+    if first is None:
         return seen.within(0.0, LAST_STEP)
-    return 1.0 if seen.step == before[0] else 0.0
+    return 1.0 if seen.step == first.step else 0.0
 
 
 MEANS_S = (30.0, 300.0, 1_200.0)
@@ -107,9 +107,9 @@ def _of_code(manner: Manner, *, once: bool = False) -> Density:
             return 0.0
         if before and seen.place != before[0].place:
             return 0.0
-        return _at_one_step(seen, [each.step for each in before]) * (
-            1.0 if before else _anywhere(seen)
-        )
+        if not before:
+            return _at_one_step(seen, None) * _anywhere(seen)
+        return _at_one_step(seen, before[0])
 
     return density
 
@@ -170,13 +170,24 @@ class Belief:
 
     def __init__(self) -> None:
         self.history: History = ()
+        self._before: History = ()  # the last one
+        self.named: Counter[str] = Counter()
+        """How often each node was, in the order in which they first were."""
+        self._chances: dict[Hypothesis, float] = {}  # since the last one, once they are asked for
         self._scores: dict[Hypothesis, tuple[int, float]] = {}  # of so many observations
 
     def observe(self, seen: Observed) -> None:
-        self.history = (*self.history, seen)
+        self._before, self.history = self.history, (*self.history, seen)
+        self.named.update(filter(None, [seen.node]))
+
+        self._chances = {}
 
     def posterior(self) -> dict[Hypothesis, float]:
         """The chance of each hypothesis, given all that was observed."""
+        self._chances = self._chances or self._judged()
+        return self._chances
+
+    def _judged(self) -> dict[Hypothesis, float]:
         scores = {each: self._score(each, prior) for each, prior in self._possible()}
         most = max(scores.values())
         weights = {each: exp(score - most) for each, score in scores.items()}
@@ -185,8 +196,7 @@ class Belief:
 
     def _possible(self) -> Iterator[tuple[Hypothesis, float]]:
         """With its prior: each case is as likely; of one that is in nodes each node, or pair."""
-        counts = Counter(each.node for each in self.history if each.node is not None)
-        named = [node for node, _ in counts.most_common(MOST_NAMED)]
+        named = [node for node, _ in self.named.most_common(MOST_NAMED)]
         nodes = len(self.history[0].nodes)
         for case in DENSITIES:
             if case in ONE_NODE:
@@ -206,6 +216,8 @@ class Belief:
         for number in range(done, len(self.history)):
             seen = self.history[number]
             unrelated = UNRELATED / len(seen.nodes)
-            score += log(density(hypothesis, seen, self.history[:number]) + unrelated)
+            last = number == len(self.history) - 1
+            before = self._before if last else self.history[:number]
+            score += log(density(hypothesis, seen, before) + unrelated)
         self._scores[hypothesis] = (len(self.history), score)
         return score

@@ -170,8 +170,8 @@ class OraclePlay:
             can[Action("restart")] = RESTART_S + wait_s
         if self.warm or self.free:
             move_s = RESTART_S + (WARM_S if self.warm else COLD_S)
-            named = {seen.node for seen in self.belief.history if seen.node in self.nodes}
-            can |= {Action("move", node): move_s for node in sorted(filter(None, named))}
+            named = self.belief.named.keys() & {*self.nodes}
+            can |= {Action("move", node): move_s for node in sorted(named)}
         if self.version > 1:
             can[Action("version")] = RESTART_S
         if self._older() < len(self.points) or self.memory is not None:
