@@ -54,8 +54,14 @@ def test_deaths_each_five_minutes_of_any_node_are_the_code_s() -> None:
 
 
 def test_hangs_that_name_two_nodes_in_turn_are_their_link() -> None:
-    seen = (_seen(Manner.HANG, node, 200.0, 200 * k) for k, node in enumerate(("n0", "n2", None)))
+    named = ("n0", "n2", None, "n0", "n2", "n2")
+    seen = (_seen(Manner.HANG, node, 200.0, 200 * k) for k, node in enumerate(named))
     assert _believed(*seen)[Hypothesis("bad-link", ("n0", "n2"))] > 0.9
+
+
+def test_hangs_that_name_any_node_are_the_code_s() -> None:
+    seen = (_seen(Manner.HANG, node, 300.0, 300 * k) for k, node in enumerate(NODES))
+    assert _believed(*seen)[Hypothesis("hanging-code")] > 0.9
 
 
 def test_the_same_exception_at_the_same_step_is_the_user_s_and_at_another_the_node_s() -> None:
@@ -81,7 +87,7 @@ def test_each_case_but_that_which_ends_by_itself_has_a_cure_of_its_own() -> None
         for action in (*can, Action("move", "n1"))
         if cures(action, Hypothesis(case, ("n1",) if CAUSES[case].places else ()))
     }
-    assert set(CAUSES) - cured == {"crashing-code"}
+    assert set(CAUSES) - cured == {"crashing-code", "hanging-code"}
 
 
 def test_who_does_not_know_the_rhythm_waits_for_a_second_death_of_a_lemon() -> None:
