@@ -152,9 +152,9 @@ HEADINGS: tuple[tuple[str, Callable[[Row], str]], ...] = (
 )
 LEGEND = """right, named: % that ended as they should, and whose cause was named. out: innocents
 quarantined, in all lives; moved: innocents moved a fault. faults, moves: a life. lost, p90: virtual
-seconds against an undisturbed life, median and 90th percentile; times: the oracle's, by medians of
-curable lives that came right for both; times c: the same of the oracle that is told how often each
-cause strikes. CPU: ms a life."""
+seconds against an undisturbed life, median and 90th percentile; times: the oracle's, in the median
+of the curable lives that came right for both; times c: the same of the oracle that is told how
+often each cause strikes. CPU: ms a life."""
 WIDTH = 100
 """Of the table, where nobody looks at a terminal."""
 

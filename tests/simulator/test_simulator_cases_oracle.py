@@ -54,7 +54,7 @@ def test_deaths_each_five_minutes_of_any_node_are_the_code_s() -> None:
 
 
 def test_hangs_that_name_two_nodes_in_turn_are_their_link() -> None:
-    named = ("n0", "n2", None, "n0", "n2", "n2")
+    named = ("n0", "n2", None, "n0", "n2", "n2", "n0", None)
     seen = (_seen(Manner.HANG, node, 200.0, 200 * k) for k, node in enumerate(named))
     assert _believed(*seen)[Hypothesis("bad-link", ("n0", "n2"))] > 0.9
 

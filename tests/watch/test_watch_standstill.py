@@ -67,7 +67,7 @@ def test_steps_that_are_counted_from_an_attempts_start_are_called_so(
     assert said.evidence[0].text.startswith(last)
 
 
-def test_a_node_that_held_the_job_up_before_becomes_a_suspect(running: Any) -> None:
+def test_that_a_node_held_the_job_up_before_is_for_the_book_to_weigh(running: Any) -> None:
     hang(running, 2)
     running.go(18)
     running.alter, running.running, running.epoch = (lambda seen: seen), True, 2
@@ -75,7 +75,7 @@ def test_a_node_that_held_the_job_up_before_becomes_a_suspect(running: Any) -> N
     assert running.go(10) == []
     hang(running, 3)
     (finding,) = acted(running.go(18))
-    assert (finding.node, finding.weight, finding.epoch) == ("node-1", Weight.SUSPECT, 2)
+    assert (finding.node, finding.weight, finding.epoch) == ("node-1", Weight.RESTART, 2)
 
 
 def test_where_no_stack_is_to_be_had_who_uses_cpu_is_at_work(running: Any) -> None:
