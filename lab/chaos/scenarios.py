@@ -255,6 +255,7 @@ SCENARIOS: tuple[Scenario, ...] = (
         link.slow_and_deadly(),
         _LINK,
         needs_links=True,
+        shape=Shape(standbys=0, others=1),  # a warm standby would take the place before its tests
     ),
     Scenario(
         19,
