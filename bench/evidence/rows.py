@@ -34,7 +34,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     moves_a_fault: float
     lost_median_s: float
     lost_p90_s: float
-    times_oracle: float | None  # medians, of lives that came right for both; None: no such
+    times_oracle: float | None  # in the median life that came right for both; None: too few such
     times_clocked: float | None  # the same beside the oracle that knows more
     cpu_ms: float  # a life
 

@@ -1,10 +1,21 @@
 """Which cause a driver named: read from its incidents, until they say it themselves."""
 
+from types import SimpleNamespace
+
 import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import Plan
-from holdfast.driver.core.state.fact import Bearing, Fact, Hypothesis, OfLink, OfNode, Table
+from holdfast.driver.core.state.fact import (
+    Bearing,
+    Fact,
+    Hypothesis,
+    OfCluster,
+    OfLink,
+    OfNode,
+    OfStore,
+    Table,
+)
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.state.versions import Version
@@ -67,6 +78,18 @@ def test_a_restore_point_that_was_given_up_for_it_is_named(spoiled_s: float, wor
 
 def test_two_nodes_that_were_parted_are_a_link() -> None:
     assert _named(CRASH, facts=(CUT,)) == "link"
+
+
+def test_what_is_known_of_stores_and_of_the_cluster_parts_nobody() -> None:
+    others = (replace(CUT, subject=OfCluster()), replace(CUT, subject=OfStore(url="file:///s")))
+    assert _named(CRASH, facts=others) == "passing"
+
+
+def test_of_a_driver_whose_book_had_no_links_the_pairs_are_read() -> None:
+    old = SimpleNamespace(jobs={"job": JOB}, incidents={1: CRASH}, apart=())
+    assert named(old, "job") == "passing"  # type: ignore[arg-type]
+    old.apart = (SimpleNamespace(nodes=("n0", "n1"), at_s=10.0),)
+    assert named(old, "job") == "link"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -61,8 +61,9 @@ def _of_all(incident: Incident) -> bool:
 
 
 def _parted(state: State, last: Incident) -> bool:
-    known = getattr(state, "apart", state.facts)  # of a driver whose book had no links
-    return any(each.at_s >= last.found_s for each in known)
+    pairs = getattr(state, "apart", ())  # of a driver whose book had no links, nor a name for them
+    links = [each for each in getattr(state, "facts", ()) if hasattr(each.subject, "source")]
+    return any(each.at_s >= last.found_s for each in (*pairs, *links))
 
 
 def _moved(job: Job, last: Incident) -> bool:
