@@ -11,7 +11,7 @@ from holdfast.cli.output import as_json, say
 from holdfast.cli.shared import Json, State, Url, client, examples, text
 from holdfast.cli.words import outcome
 
-Subject = Annotated[str, typer.Argument(metavar="NODE|JOB", callback=text)]
+Subject = Annotated[str | None, typer.Argument(metavar="NODE|JOB", callback=text)]
 Words = Annotated[
     str | None,
     typer.Argument(metavar="WORDS", help="What you know, in a sentence.", callback=text),
@@ -46,7 +46,7 @@ def register(app: typer.Typer) -> None:
 
 
 def fact(
-    subject: Subject,
+    subject: Subject = None,
     words: Words = None,
     link: Link = None,
     clears: Clears = False,
@@ -64,6 +64,9 @@ def fact(
     """
     if clears and accuses:
         raise misused("--clears and --accuses say different things.", "Leave one of them out.")
+    if subject is None:
+        missing = "NODE|JOB is missing." if link is None else "WORDS are missing."
+        raise misused(missing, "See: holdfast fact --help")
     says = "clears" if clears else "accuses" if accuses else "context"
     if link is not None:
         done = _told_of_link(client(url, state), link, _only(subject, words, version), says)
@@ -81,14 +84,14 @@ def _only(given: str, words: str | None, version: int | None) -> str:
     """The words of a link, which has no other subject."""
     if words is not None or version is not None:
         both = f'holdfast fact --link NODE:NODE "{words or given}"'
-        raise misused("--link is the subject, and has no version.", f"Type: {both}")
+        raise misused("--link is the subject: it takes WORDS alone.", f"Type: {both}")
     return given
 
 
 def _told_of_link(driver: Any, link: str, words: str, says: str) -> dict[str, Any]:
     source, _, target = link.partition(":")
     if not (source and target) or ":" in target:
-        raise misused(f"--link {link!r} are not two nodes.", "Name them so: --link node-2:node-3")
+        raise misused(f"--link: {link!r} is not two nodes.", "Name them so: --link node-2:node-3")
     body = {"words": words, "says": says, "to": target}
     found: dict[str, Any] = driver.post(path("nodes", source, "facts"), body)
     return found
@@ -101,7 +104,7 @@ def _told(driver: Any, name: str, body: dict[str, Any], version: int | None) -> 
             path("jobs", name, "facts"), body | ({} if version is None else {"version": version})
         )
     except Problem as of_job:
-        if of_job.status not in (403, 404):
+        if of_job.status not in (403, 404) or _is_of_version(of_job):
             raise
         if version is not None:
             raise misused(
@@ -116,3 +119,8 @@ def _told(driver: Any, name: str, body: dict[str, Any], version: int | None) -> 
                 raise
             raise neither(name, of_job, of_node) from of_node
     return found
+
+
+def _is_of_version(problem: Problem) -> bool:
+    """Whether the job is there, and it is the version that it does not have."""
+    return any(each.get("field") == "version" for each in problem.mistakes)

@@ -53,6 +53,21 @@ def test_a_version_is_of_a_job_alone(
     assert driver.sent[0][1] == {"words": "cable replaced", "says": "context", "version": 2}
 
 
+def test_a_version_that_a_job_does_not_have_is_said_to_be_that(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    why = "version: 'speech-7b' has no version 3. Name one that it has: 1, 2."
+
+    class Known(Driver):
+        def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+            field, _, rest = why.partition(": ")
+            mistake = {"field": field, "value": "speech-7b", "why": rest, "fix": ""}
+            raise Problem(404, {"detail": why, "errors": [mistake]})
+
+    assert typed(Known("jobs"), monkeypatch, "--version", "3") == exitcodes.FAILED
+    assert why in capsys.readouterr().err
+
+
 def typed_of_link(driver: Driver, patch: pytest.MonkeyPatch, *words: str, link: str = "a:b") -> int:
     patch.setattr(fact, "client", lambda *_: driver)
     return main(["fact", "--link", link, *words])
@@ -79,9 +94,19 @@ def test_what_is_no_link_is_a_mistake(
     assert driver.sent == []
 
 
-def test_without_words_there_is_no_fact(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("words", "missing"),
+    [([], "NODE|JOB is"), (["node-7"], "WORDS are"), (["--link", "a:b"], "WORDS are")],
+)
+def test_without_words_there_is_no_fact(
+    words: list[str],
+    missing: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.setattr(fact, "client", lambda *_: Driver("nodes"))
-    assert main(["fact", "node-7"]) == exitcodes.USAGE
+    assert main(["fact", *words]) == exitcodes.USAGE
+    assert f"{missing} missing." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
