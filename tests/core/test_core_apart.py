@@ -297,6 +297,16 @@ def test_no_more_of_links_is_kept_than_stated() -> None:
     assert turn.facts[-1].about.job == f"job-{age.KEPT + 4}"
 
 
+def test_a_pair_that_is_told_of_again_and_again_displaces_no_other() -> None:
+    turn = some_nodes()
+    pairs.note(turn, ("n2", "n3"), "tests", Bearing.CONVICTS, About(job="other"))
+    for k in range(age.KEPT):
+        turn.now = float(k)
+        pairs.note(turn, ("n0", "n1"), "unreachable", Bearing.ACCUSES, About(job="job", version=1))
+    assert turn.apart == (("n2", "n3"), ("n0", "n1"))
+    assert [fact.at_s for fact in turn.facts[2:]] == [age.KEPT - 1.0] * 2, "the newest stands"
+
+
 def test_a_job_gets_on_in_a_simulated_cluster_two_nodes_of_which_cannot_meet() -> None:
     jobs = (SimJob("job-0", 0.1, 3, 1, 0, 60, 5), SimJob("job-1", 30.0, 3, 1, 0, 20, 5))
     moved = 0

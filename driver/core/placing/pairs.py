@@ -27,7 +27,16 @@ def note(
     ways = [known] if one_way else [known, known[::-1]]
     for source, target in ways if len(known) == 2 else ():
         link = OfLink(source=source, target=target)
-        turn.add_fact(Fact(subject=link, what=fact, bearing=bearing, about=about))
+        _add(turn, Fact(subject=link, what=fact, bearing=bearing, about=about))
+
+
+def _add(turn: Turn, fact: Fact) -> None:
+    """The newest of the same words stands: a pair that is told of again and again, for its job has
+    no other nodes, displaces no other pair."""
+    again = (fact.subject, fact.what, fact.about, fact.by)
+    others = (x for x in turn.facts if (x.subject, x.what, x.about, x.by) != again)
+    turn.put_facts(others)
+    turn.add_fact(fact)
 
 
 def meeting(turn: Turn, nodes: list[str]) -> list[str]:
