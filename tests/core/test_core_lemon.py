@@ -59,6 +59,32 @@ def test_the_last_step_is_saved_before_the_place_moves(training) -> None:
     assert (life.job.restore.step, life.job.restore.where) == (7, "store")
 
 
+def crash_while_the_store_fails(life, step: int) -> None:
+    """Rank 2 dies; that step is in the memory of the two nodes alone, its own part on each."""
+    old = life.job.epoch
+    life.dies(2, signal=11, own_step=step)
+    for _ in range(20):
+        if life.phase is not Phase.SUSPENDING:
+            return
+        life.answer(snapshots=[(step, old)], empty=["n2"], store_error="it hangs")
+        life.wait()
+
+
+def test_no_step_is_risked_for_a_guess_unless_it_comes_again(training) -> None:
+    life = training(standbys=1, task=STORING)
+    for step in range(2, 4):
+        crash(life, step)
+        life.progress(step)
+    crash_while_the_store_fails(life, 90)
+    assert any("a warm standby takes its place" in why for why in life.whys)
+    assert any("n1 cannot be left now: job stays on it" in why for why in life.whys)
+    assert life.job.places == ("n0", "n1")
+    assert (life.job.restore.step, life.job.restore.where) == (90, "memory")
+    life.progress(91)
+    crash_while_the_store_fails(life, 120)
+    assert life.job.places == ("n0", "n2"), "it may be what keeps steps from the store"
+
+
 def again(life) -> None:
     """Rank 2 dies at once, and nobody sees it get on."""
     life.dies(2, signal=11)

@@ -13,6 +13,7 @@ from holdfast.driver.core.attempt.quiet import quiet_on
 from holdfast.driver.core.events import ExecutorEnding
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job.epochs import open_epoch
+from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.placing.allocation import SAID_NODES, leave, ready
 from holdfast.driver.core.state.model import Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Against, Free, Node, Source, Suspect, Trusted
@@ -260,7 +261,7 @@ def leave_nodes(turn: Turn, name: str) -> bool:
     if point is not None and saving.goes_on(turn, job.name):
         return False
     if point is not None:  # it cannot be saved: no step is risked for a suspicion
-        job = _keep_suspects(turn, job)
+        job = _keep_guessed(turn, _keep_suspects(turn, job))
     _leave(turn, job)
     return True
 
@@ -280,6 +281,14 @@ def _keep_suspects(turn: Turn, job: Job) -> Job:
         turn.say(f"{node} cannot be left now: {job.name} stands still for its tests", job.name)
     leaving = tuple(node for node in job.leaving if node not in suspects)
     return turn.job(job.name, leaving=leaving, suspects=(*job.suspects, *suspects))
+
+
+def _keep_guessed(turn: Turn, job: Job) -> Job:
+    """Who would be left without tests stays: nothing is proved against it."""
+    stay = [node for node in job.leaving if move_on_suspicion.may_wait(turn, job, node)]
+    for node in stay:
+        turn.say(f"{node} cannot be left now: {job.name} stays on it", job.name)
+    return turn.job(job.name, leaving=tuple(node for node in job.leaving if node not in stay))
 
 
 def _accused(node: Node) -> bool:

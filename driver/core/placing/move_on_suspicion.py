@@ -9,12 +9,13 @@ again where it gets no better one. The last step is saved first, as in `maintena
 from collections.abc import Iterable
 
 from holdfast.driver.core.attempt.quiet import quiet_on
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.candidates import fitting, unwanted
-from holdfast.driver.core.state.fact import About, Act, Bearing, Fact
+from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, Hypothesis
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Fault, Job, Phase
-from holdfast.driver.core.state.node import Quiet
+from holdfast.driver.core.state.node import Quiet, Trusted
 from holdfast.driver.core.turn import Turn
 
 LEFT = "left without proof"
@@ -97,6 +98,18 @@ def leave_place(turn: Turn, name: str, node: str, *, why: str = LEFT) -> None:
     job = turn.jobs[name]
     turn.job(name, leaving=(*job.leaving, node))
     turn.add_fact(_left(turn, job, node, why))
+
+
+def may_wait(turn: Turn, job: Job, name: str) -> bool:
+    """Whether the node is left for a guess of this fault, and for the first time: then it is stayed
+    on rather than that a step is lost. The second time it may be what keeps steps from the store.
+    """
+    incident, node = turn.incidents.get(job.incident or 0), turn.nodes[name]
+    table = incident.table if incident is not None else None
+    guessed = table is not None and table.chosen is Hypothesis.NODE and table.act in book.MOVES
+    if not guessed or node.notice is not None or not isinstance(node.trust, Trusted):
+        return False
+    return sum(fact.what == LEFT and fact.about.node == node.subject for fact in job.facts) == 1
 
 
 def _left(turn: Turn, job: Job, node: str, why: str) -> Fact:
