@@ -288,6 +288,22 @@ def test_those_that_are_left_can_all_meet_and_nobody_is_left_out_for_nothing(
         assert any(node in pair for pair in known)
 
 
+def test_a_link_that_one_way_is_cut_parts_both_ends_from_then_on_until_nothing_is_left_of_it() -> (
+    None
+):
+    turn = some_nodes()
+    assert pairs.apart_from(turn, ALL) == frozenset()
+    pairs.note(turn, ("n5", "n2"), "tests", Bearing.CONVICTS, About(), one_way=True)
+    assert pairs.apart_from(turn, ["n2"]) == {"n5"}
+    assert pairs.apart_from(turn, ["n5"]) == {"n2"}
+    turn.now = 1.01 * age.LINK_S
+    turn.put_facts(turn.facts)
+    assert (len(turn.facts), turn.apart) == (1, ())
+    turn.now = 4.01 * age.LINK_S
+    turn.put_facts(turn.facts)
+    assert turn.facts == (), "what convicts a link has an age, too"
+
+
 def test_no_more_of_links_is_kept_than_stated() -> None:
     turn = some_nodes()
     for k in range(age.KEPT + 5):

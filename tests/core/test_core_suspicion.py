@@ -7,10 +7,13 @@ from suspects import STORING, ends, hang, results, settle
 from holdfast.driver.batch.deadlines import next_deadline
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Allocate, Distrust, HoldForExam, Release
+from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Free, Lent, Quarantined, Source, Suspect, Trusted
+from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.testing.off_the_job import following
+from holdfast.driver.core.turn import Turn
 from holdfast.driver.formats.encode import decode, encode
 from holdfast.driver.journal.draft import Draft
 from holdfast.protocol.faults import Finding, Kind, Weight
@@ -491,3 +494,37 @@ def test_who_waits_for_helpers_waits_on_once_the_exam_before_has_its_executor(as
     assert waits == (exam.id,)
     life.tick()
     assert under_exam(life) == ["n1"]
+
+
+def _turn(life, **changes) -> Turn:
+    """Of what may be decided now."""
+    turn = Turn(life.state, life.now, life.policy)
+    turn.job("job", **changes)
+    return turn
+
+
+def test_a_standby_takes_over_what_is_left_besides_first(training) -> None:
+    life = training(nodes=3, standbys=1, task=STORING)
+    life.answer()
+    turn = _turn(life)
+    assert suspicion.takes_over(turn, turn.jobs["job"], "n1") == ["n3"]
+    turn = _turn(life, leaving=("n0",))
+    assert suspicion.takes_over(turn, turn.jobs["job"], "n1") == []
+
+
+def test_no_standby_takes_over_that_the_job_moved_off_itself(training) -> None:
+    life = training(standbys=1, task=STORING)
+    life.answer()
+    turn = _turn(life)
+    assert suspicion.takes_over(turn, turn.jobs["job"], "n1") == ["n2"]
+    move_on_suspicion.leave_place(turn, "job", "n2")
+    job = turn.job("job", leaving=())
+    assert suspicion.takes_over(turn, job, "n1") == []
+
+
+@pytest.mark.parametrize("spare", [1, 2])
+def test_who_takes_the_place_does_not_help_with_the_tests(training, spare: int) -> None:
+    life = training(standbys=1, spare=spare, task=STORING)
+    life.answer()
+    turn = _turn(life)
+    assert suspicion.may_begin(turn, turn.jobs["job"], "n1") is (spare == 2)
