@@ -265,6 +265,14 @@ def test_what_kills_ranks_before_their_first_step_twice_is_what_they_started_fro
     assert chosen(older) == (Hypothesis.USER, Act.GIVE_UP)
 
 
+def test_who_ends_with_exit_code_0_has_read_its_restore_point_well() -> None:
+    fresh = replace(HERE, step=0, fresh=True)
+    known = case(FaultClass.SAID, past(site=fresh), site=fresh, restored=True)
+    assert why(judge(known), Hypothesis.POINT)[0]
+    closed = why(judge(replace(known, what="ended-early")), Hypothesis.POINT)
+    assert closed == (False, "who ends with exit code 0 has read it well")
+
+
 def test_standstills_of_two_nodes_in_turn_are_of_the_way_between_them() -> None:
     facts = [past(NODES[k], what="hang", place=k) for k in (1, 2, 1, 2, 1)]
     now = case(FaultClass.DIED, *facts, site=None, hang=True, what="hang", node=NODES[2], place=2)
