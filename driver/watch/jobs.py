@@ -96,7 +96,7 @@ def _steps(time_s: float, step_s: float | None) -> int:
 
 
 def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen:
-    """A new epoch of the job; its pace and what hung before are kept."""
+    """A new epoch of the job; its pace and what paused before are kept."""
     places = expected.node_of()
     if before is None or before.expected.number != expected.number:
         pace, still = Pace(best_step=expected.best_step or 0), Still(began_s=now)

@@ -41,7 +41,7 @@ class Act(StrEnum):
 
     WAIT = "wait"
     RESTART = "restart"
-    MOVE_WARM = "move-warm"  # a standby takes its place, and the node is tested off the job
+    MOVE_WARM = "move-warm"  # a standby takes its place; the node is tested off the job, or free
     EXAM = "exam"
     MOVE_COLD = "move-cold"
     REPLACE = "replace"

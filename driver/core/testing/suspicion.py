@@ -3,7 +3,8 @@
 Called by the recovery; `off_the_job` holds the tests. Pure. It is done where enough healthy nodes
 are there to be tested beside: the job's own standbys, and free ones; and where the last step can
 be saved, for what only the suspect's memory has is lost with it. Else, and while the brake is on,
-the job's ranks stand still and its own nodes help: see `diagnosis`.
+the job's ranks stand still and its own nodes help: see `diagnosis`. A node that stands out, and
+that nobody said has to be tested, may be left without tests: see `takes_over`.
 """
 
 from collections.abc import Iterable
