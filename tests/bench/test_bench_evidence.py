@@ -115,6 +115,15 @@ def test_time_is_compared_where_both_came_right() -> None:
     assert compared(own, [replace(LIFE, lost_s=0.0)]) is None
 
 
+def test_each_life_is_compared_with_its_own_and_not_where_the_oracle_mostly_lost_nothing() -> None:
+    own = [replace(LIFE, seed=k, lost_s=lost_s) for k, lost_s in enumerate((10.0, 100.0, 30.0))]
+    theirs = [replace(LIFE, seed=k, lost_s=lost_s) for k, lost_s in enumerate((10.0, 10.0, 60.0))]
+    assert compared(own, theirs) == 1.0, "of 1, 10 and 0.5 times"
+    nothing = [theirs[0], *(replace(life, lost_s=0.9) for life in theirs[1:])]
+    assert compared(own, nothing) is None
+    assert compared(own[:2], nothing) == 1.0
+
+
 MOVED = "innocents moved: at most 0.05 a fault, or as many as the oracle"
 
 

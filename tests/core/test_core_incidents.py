@@ -1,7 +1,11 @@
 """What an incident remembers: its times, the steps lost, and when it is over."""
 
+import pytest
+
 from holdfast.driver.core import events as e
-from holdfast.driver.core.state.model import Rollback
+from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.state.model import Phase, Rollback
+from holdfast.driver.core.turn import Turn
 
 
 def test_an_incident_keeps_its_times_in_order_and_the_steps_lost(training) -> None:
@@ -95,3 +99,22 @@ def test_a_first_step_is_told_of_a_job_that_was_thought_to_have_none(life) -> No
     life.do(e.ProgressSeen(job="job", epoch=life.job.epoch, step=1))
     assert life.job.best_step == 1
     assert life.do(e.ProgressSeen(job="job", epoch=life.job.epoch, step=2)).idle
+
+
+@pytest.mark.parametrize(("waiting", "anew"), [(("job",), True), (("job", "other"), False)])
+def test_a_recovery_is_told_anew_where_it_is_of_that_job_alone(
+    training, waiting: tuple[str, ...], anew: bool
+) -> None:
+    life = training()
+    life.dies(0, signal=11)
+    life.answer()
+    known = life.incident
+    assert life.phase is Phase.RUNNING
+    assert None not in (known.suspended_s, known.restored_s)
+    turn = Turn(life.state, life.now + 1.0, life.policy)
+    turn.incident(known.id, waiting=waiting)
+    incidents.recovers_anew(turn, turn.jobs["job"], known.id)
+    told = turn.incidents[known.id]
+    assert (told.anew_s, told.restored_s) == (
+        (turn.now, None) if anew else (None, known.restored_s)
+    )
