@@ -526,5 +526,6 @@ def test_no_standby_takes_over_that_the_job_moved_off_itself(training) -> None:
 def test_who_takes_the_place_does_not_help_with_the_tests(training, spare: int) -> None:
     life = training(standbys=1, spare=spare, task=STORING)
     life.answer()
+    ends(life, "n2")  # its test of itself
     turn = _turn(life)
     assert suspicion.may_begin(turn, turn.jobs["job"], "n1") is (spare == 2)
