@@ -285,10 +285,15 @@ def _keep_suspects(turn: Turn, job: Job) -> Job:
 
 def _keep_guessed(turn: Turn, job: Job) -> Job:
     """Who would be left without tests stays: nothing is proved against it."""
-    stay = [node for node in job.leaving if move_on_suspicion.may_wait(turn, job, node)]
+    guessed = [node for node in job.leaving if move_on_suspicion.may_wait(turn, job, node)]
+    stay = [node for node in guessed if _is_free_of_reasons(turn.nodes[node])]
     for node in stay:
         turn.say(f"{node} cannot be left now: {job.name} stays on it", job.name)
     return turn.job(job.name, leaving=tuple(node for node in job.leaving if node not in stay))
+
+
+def _is_free_of_reasons(node: Node) -> bool:
+    return isinstance(node.trust, Trusted) and node.notice is None
 
 
 def _accused(node: Node) -> bool:

@@ -15,7 +15,7 @@ from holdfast.driver.core.placing.candidates import fitting, unwanted
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, Hypothesis
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Fault, Job, Phase
-from holdfast.driver.core.state.node import Quiet, Trusted
+from holdfast.driver.core.state.node import Quiet
 from holdfast.driver.core.turn import Turn
 
 LEFT = "left without proof"
@@ -107,9 +107,8 @@ def may_wait(turn: Turn, job: Job, name: str) -> bool:
     incident, node = turn.incidents.get(job.incident or 0), turn.nodes[name]
     table = incident.table if incident is not None else None
     guessed = table is not None and table.chosen is Hypothesis.NODE and table.act in book.MOVES
-    if not guessed or node.notice is not None or not isinstance(node.trust, Trusted):
-        return False
-    return sum(fact.what == LEFT and fact.about.node == node.subject for fact in job.facts) == 1
+    left = [fact for fact in job.facts if fact.what == LEFT and fact.about.node == node.subject]
+    return guessed and len(left) == 1
 
 
 def _left(turn: Turn, job: Job, node: str, why: str) -> Fact:
