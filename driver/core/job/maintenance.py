@@ -275,7 +275,7 @@ def _saved_by(turn: Turn, job: Job) -> Iterator[float]:
 
 def _keep_suspects(turn: Turn, job: Job) -> Job:
     """Suspects that cannot be left are tested in their places, while the job stands still."""
-    suspects = [node for node in job.leaving if _accused(turn.nodes[node])]
+    suspects = [node for node in job.leaving if _accused(turn, job, node)]
     for node in suspects:
         turn.set_trust(node, Trusted())
         turn.say(f"{node} cannot be left now: {job.name} stands still for its tests", job.name)
@@ -296,9 +296,13 @@ def _is_free_of_reasons(node: Node) -> bool:
     return isinstance(node.trust, Trusted) and node.notice is None
 
 
-def _accused(node: Node) -> bool:
-    """Of a suspect that its tests made one there is nobody to test it beside where it is."""
-    return isinstance(node.trust, Suspect) and node.trust.beside is None
+def _accused(turn: Turn, job: Job, name: str) -> bool:
+    """Of a suspect that its tests made one there is nobody to test it beside where it is; one that
+    was stayed on before may be what keeps steps from the store."""
+    trust = turn.nodes[name].trust
+    if not isinstance(trust, Suspect) or trust.beside:
+        return False
+    return trust.beside is None or move_on_suspicion.may_wait(turn, job, name)
 
 
 def _leave(turn: Turn, job: Job) -> None:

@@ -93,14 +93,17 @@ def _replace(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
 
 
 def _move_warm(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
-    """The node is tested where others can be tested beside it. Else it is free."""
-    assert fault.node is not None
-    if _accused_enough(turn, fault.node, incident):
+    """The node is tested before others have it: alone where nobody is free to be tested beside it,
+    and not at all while the brake is on."""
+    job, node = turn.jobs[name], fault.node
+    assert node is not None
+    if _accused_enough(turn, node, incident):
         return
-    if suspicion.may_begin(turn, turn.jobs[name], fault.node):
-        suspicion.begin(turn, name, fault.node, fault.summary)
+    if suspicion.may_be_tested(turn, job, node):
+        beside = None if suspicion.may_begin(turn, job, node) else ()
+        suspicion.begin(turn, name, node, fault.summary, beside=beside)
     else:
-        move_on_suspicion.move(turn, name, fault.node)
+        move_on_suspicion.move(turn, name, node)
 
 
 def _move_cold(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:

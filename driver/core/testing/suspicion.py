@@ -23,12 +23,16 @@ from holdfast.driver.core.turn import Turn
 def may_begin(turn: Turn, job: Job, node: str | None) -> bool:
     """Whether the node's place can go to a warm standby now, and the node be tested off the job."""
     warm = takes_over(turn, job, node)
-    if turn.brake.on or turn.policy.dry_run or node is None or not warm:
-        return False
-    if not fits(Use.ASIDE, job, turn.nodes[node], turn.now):
+    if node is None or not (warm and may_be_tested(turn, job, node)):
         return False
     helpers = rounds.others(rounds.idle(turn, job), but=(node, *warm))
     return len(helpers) == rounds.HELPERS
+
+
+def may_be_tested(turn: Turn, job: Job, node: str) -> bool:
+    """Whether the node may be tested once the job has left it, if only alone."""
+    held_back = turn.brake.on or turn.policy.dry_run
+    return not held_back and fits(Use.ASIDE, job, turn.nodes[node], turn.now)
 
 
 def takes_over(turn: Turn, job: Job, node: str | None) -> list[str]:
