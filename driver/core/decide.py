@@ -4,12 +4,11 @@ Called by the driver's loop, the tests and the simulator. Pure: no I/O, no clock
 machines it hands an event to are in the other modules of this folder, one a topic.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.advance import advance
-from holdfast.driver.core.deadlines import due
 from holdfast.driver.core.handlers import (
     exam_callers,
     executors,
@@ -66,12 +65,6 @@ def conclude(turn: Turn, event: e.AnyEvent) -> Decision:
     HANDLERS[type(event)](turn, event)
     settle(turn)
     return turn.close()
-
-
-def turns_of(state: State, event: e.AnyEvent, now: float) -> Iterable[e.AnyEvent]:
-    """The event as what is decided of it, one after the other: a tick is a turn for each who is
-    due, everything else one."""
-    return due(state, now) if event == e.Ticked() else (event,)
 
 
 def settle(turn: Turn) -> None:

@@ -469,7 +469,7 @@ class StacksFailed(Event, frozen=True):
 
 class Ticked(Event, frozen=True):
     """A deadline in the state has passed: of these jobs, or of these exams; where none is named of
-    nodes, or of the cluster as a whole. The loop says that something is, `deadlines.due` of whom.
+    nodes, or of the cluster as a whole. The loop says that something is, `batch.deadlines` of whom.
     """
 
     jobs: tuple[str, ...] = ()

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.driver.core.decide import FACTS, conclude, subject_of, turns_of
+from holdfast.driver.batch.deadlines import turns_of
+from holdfast.driver.core.decide import FACTS, conclude, subject_of
 from holdfast.driver.core.defects import leave_alone, noted
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import AnyEvent, Ticked

@@ -6,9 +6,9 @@ from signal import SIGABRT
 
 import pytest
 
-from holdfast.driver.batch.deadlines import next_deadline
+from holdfast.driver.batch.deadlines import next_deadline, turns_of
 from holdfast.driver.core import events as e
-from holdfast.driver.core.decide import decide, turns_of
+from holdfast.driver.core.decide import decide
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.policy import Policy

@@ -13,8 +13,7 @@ READY = {"ready"}
 OWN = {"core/state/node.py", "core/state/fit.py"}
 
 LOOKS = {
-    "batch/deadlines.py": "who waits for tests",
-    "core/deadlines.py": "when it is due",
+    "batch/deadlines.py": "who waits for tests, and when it is due",
     "core/decide.py": "strangers are forgotten by a driver that takes over",
     "core/defects.py": "puts off what is due of it",
     "people/admission.py": "whether a person's word would change anything",
@@ -44,7 +43,6 @@ AT_WORK_LOOKS = {
     "core/advance.py": "the exam of a job; whether it can start, all its executors being there",
     "core/attempt/quiet.py": "moves what a node told in its epoch",
     "core/attempt/tally.py": "moves what a node told of its ranks",
-    "core/deadlines.py": "when its exam is out of time",
     "core/decide.py": "a driver takes over: nobody is connected to it",
     "core/defects.py": "puts off what is due of it, its exam too",
     "core/exams.py": "moves the field",
