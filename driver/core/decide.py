@@ -29,7 +29,7 @@ from holdfast.driver.core.recovery import sight
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import Awaited, Never
-from holdfast.driver.core.state.outstanding import calls_for
+from holdfast.driver.core.state.orders import calls_for
 from holdfast.driver.core.testing import standbys
 from holdfast.driver.core.turn import Decision, Subject, Turn
 
@@ -64,6 +64,15 @@ def conclude(turn: Turn, event: e.AnyEvent) -> Decision:
     turn.supply = event == e.Ticked() or isinstance(event, e.Stalled | e.DriverStarted)
     HANDLERS[type(event)](turn, event)
     settle(turn)
+    return turn.close()
+
+
+def noted(state: State, event: e.AnyEvent, why: str, now: float, policy: Policy) -> Decision:
+    """Of the event what is true of a node or a checkpoint, and nothing that follows from it."""
+    turn = Turn(state, now, policy)
+    if note := FACTS.get(type(event)):
+        note(turn, event)
+    turn.say(f"nothing {'else ' if turn.reasons else ''}follows: {why}")
     return turn.close()
 
 

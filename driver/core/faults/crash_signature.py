@@ -7,7 +7,7 @@ nor does a device that failed, of which the place in the script is only where th
 import re
 from signal import Signals
 
-from holdfast.driver.core.attempt.ended_by import own_signal, signal_of
+from holdfast.driver.core.attempt.tally import own_signal, signal_of
 from holdfast.driver.core.state.model import Signature
 from holdfast.protocol.messages import RankError, RankStatus
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.faults import loss
-from holdfast.driver.core.faults.another_fault import is_another
+from holdfast.driver.core.faults.site import is_another
 from holdfast.driver.core.state.changes import IncidentChanges
 from holdfast.driver.core.state.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.attempt.ended_by import own_signal, signal_of
-from holdfast.driver.core.attempt.tally import failed, is_echo
+from holdfast.driver.core.attempt.tally import failed, is_echo, own_signal, signal_of
 from holdfast.driver.core.faults import crash_signature
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Exited

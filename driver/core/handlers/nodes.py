@@ -45,7 +45,7 @@ from holdfast.driver.core.state.node import (
     Suspect,
     Trusted,
 )
-from holdfast.driver.core.state.outstanding import mark
+from holdfast.driver.core.state.orders import mark
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Evidence, Kind, Weight

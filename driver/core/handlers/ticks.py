@@ -18,7 +18,7 @@ from holdfast.driver.core.placing.allocation import drop_unready, give_back, lea
 from holdfast.driver.core.recovery import facts, next_step
 from holdfast.driver.core.state.model import Failure, Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Node, Source
-from holdfast.driver.core.state.outstanding import calls_for
+from holdfast.driver.core.state.orders import calls_for
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Kind, Weight

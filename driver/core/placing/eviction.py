@@ -27,7 +27,7 @@ from holdfast.driver.core.state.node import (
     Suspect,
     Trusted,
 )
-from holdfast.driver.core.state.outstanding import mark
+from holdfast.driver.core.state.orders import mark
 from holdfast.driver.core.turn import Turn
 
 DRY_RUN = "this driver only says what it would evict"
