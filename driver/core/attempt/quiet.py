@@ -14,13 +14,8 @@ from holdfast.driver.core.state.node import Held, Node, Promised, Quiet
 from holdfast.driver.core.turn import Turn
 
 
-def quiet_on(node: Node, job: Job) -> Quiet | None:
-    """What a node of the job told in this epoch; None: it may have older ranks."""
-    return node.quiet_in(job.epoch)
-
-
 def is_quiet(node: Node, job: Job) -> bool:
-    return quiet_on(node, job) is not None
+    return node.quiet_in(job.epoch) is not None
 
 
 def is_ending(node: Node) -> bool:
@@ -35,7 +30,7 @@ def quiet_of(nodes: Mapping[str, Node], job: Job) -> dict[str, Quiet]:
 
 def _told(nodes: Mapping[str, Node], job: Job) -> Iterator[tuple[str, Quiet]]:
     for name in job.members:
-        if name in nodes and (quiet := quiet_on(nodes[name], job)) is not None:
+        if name in nodes and (quiet := nodes[name].quiet_in(job.epoch)) is not None:
             yield name, quiet
 
 

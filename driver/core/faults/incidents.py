@@ -16,7 +16,7 @@ from holdfast.driver.core.faults.site import is_another
 from holdfast.driver.core.state.changes import IncidentChanges
 from holdfast.driver.core.state.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import ALL_CLEAR, Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import ALL_CLEAR, Blame, Kind, Weight
 
 LOSSES = frozenset({Kind.NODE_LOST, Kind.EXECUTOR_LOST})
 """Kinds that a rack, a switch or a cut network gives to several nodes at once."""
@@ -90,27 +90,6 @@ def _catching_up(
     done = fault.step if fault.step is not None else min(own, default=None)
     reached = None if done is None else rollback.restored + done
     return loss.catching_up(incident, job.name, reached)
-
-
-def fault_of(finding: Finding) -> Fault:
-    """A detector's finding as the recovery takes it."""
-    return Fault(
-        kind=finding.kind,
-        weight=finding.weight,
-        blame=finding.blame,
-        node=finding.node,
-        rank=finding.rank,
-        step=finding.step,
-        stalled_s=finding.stalled_s,
-        summary=finding.summary or f"{finding.kind} on {finding.node or finding.job}",
-        evidence=finding.evidence,
-        apart=finding.apart,
-        one_way=finding.one_way,
-        spot=finding.spot,
-        fix=finding.fix,
-        stuck=finding.stuck,
-        doubt=finding.doubt,
-    )
 
 
 def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.attempt.tally import failed, is_echo, own_signal, signal_of
 from holdfast.driver.core.faults import crash_signature
+from holdfast.driver.core.faults.fault import by_executor
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Exited
 from holdfast.protocol.faults import CHECKPOINT_REFUSED, Blame, Evidence, Kind, Weight
@@ -124,7 +125,7 @@ def explained(exits: Sequence[Exited], fault: Fault) -> Fault:
     if not left or failed(left[0].status):
         return fault
     first = left[0]
-    told = Evidence(source=f"executor of {first.node}", text=summary(first))
+    told = by_executor(first.node, summary(first))
     return replace(
         fault,
         kind=Kind.ENDED_EARLY,
@@ -194,9 +195,7 @@ def _evidence(first: Exited, exits: Sequence[Exited]) -> tuple[Evidence, ...]:
     bad.sort(key=lambda exited: is_echo(exited.status))
     if not failed(first.status):
         bad.insert(0, first)
-    return tuple(
-        Evidence(source=f"executor of {exited.node}", text=summary(exited)) for exited in bad[:8]
-    )
+    return tuple(by_executor(exited.node, summary(exited)) for exited in bad[:8])
 
 
 def _refuser(exits: Sequence[Exited]) -> str | None:

@@ -9,6 +9,7 @@ from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
 from holdfast.driver.core.faults import incidents, root_cause, stacks
+from holdfast.driver.core.faults.fault import fault_of
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.fact import About, Bearing, Fact, OfStore
@@ -31,7 +32,7 @@ def on_found(turn: Turn, event: Found) -> None:
     finding = event.finding
     if finding.node is not None and _is_strange(turn, finding.node):
         return
-    fault = incidents.fault_of(finding)
+    fault = fault_of(finding)
     job = _job_of(turn, finding)
     if finding.kind is Kind.COLLECTIVE_MISMATCH and job is not None and _concerns(job, finding):
         _explain(turn, job, fault)

@@ -8,13 +8,14 @@ what the newest of them saved is of the line that is to be continued.
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import ExecutorConnected
+from holdfast.driver.core.faults.fault import by_executor, infrastructure
 from holdfast.driver.core.job import lost_epochs
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Fault, Job, Phase
 from holdfast.driver.core.state.node import Awaited, Node
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import Kind, Weight
 
 
 def note(turn: Turn, before: Node, event: ExecutorConnected) -> None:
@@ -63,13 +64,8 @@ def _knows_more(before: Node, event: ExecutorConnected) -> bool:
 def _recover(turn: Turn, job: Job, event: ExecutorConnected) -> None:
     """Whatever runs, it is not what the journal says."""
     text = f"it has followed order {event.epoch}, and the journal says {job.epoch}"
-    fault = Fault(
-        kind=Kind.JOURNAL_PUT_BACK,
-        weight=Weight.RESTART,
-        blame=Blame.INFRASTRUCTURE,
-        summary="the journal was put back from a backup",
-        evidence=(Evidence(source=f"executor of {event.node}", text=text),),
-    )
+    summary, told = "the journal was put back from a backup", by_executor(event.node, text)
+    fault = infrastructure(Kind.JOURNAL_PUT_BACK, Weight.RESTART, summary, None, told)
     if job.parked:
         turn.job(job.name, held=fault)  # until it is looked at again
     else:

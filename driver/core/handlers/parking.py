@@ -9,14 +9,15 @@ for has so much longer.
 from msgspec.structs import replace
 
 from holdfast.driver.core import exams
+from holdfast.driver.core.faults.fault import infrastructure
 from holdfast.driver.core.handlers import journal_restored, node_loss
 from holdfast.driver.core.handlers.stalls import Later
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.recovery import next_step
-from holdfast.driver.core.state.model import Fault, Job, Purpose, State
+from holdfast.driver.core.state.model import Job, Purpose, State
 from holdfast.driver.core.state.node import Backoff, Node, Source, Trusted
 from holdfast.driver.core.turn import Decision, Subject, Turn
-from holdfast.protocol.faults import Blame, Kind, Weight
+from holdfast.protocol.faults import Kind, Weight
 
 FIRST_S = 60.0
 """Until who met a defect is looked at again: what is known of him may be another thing by then."""
@@ -109,12 +110,8 @@ def _begin_anew(turn: Turn, job: Job) -> None:
     lost = [name for name in seated if _has_lost(turn.nodes.get(name), job)]
     if not lost:
         return
-    fault = Fault(
-        kind=Kind.EXECUTOR_LOST,
-        weight=Weight.RESTART,
-        blame=Blame.INFRASTRUCTURE,
-        summary=f"{job.name} lost its ranks on {', '.join(lost)} while it was parked",
-    )
+    summary = f"{job.name} lost its ranks on {', '.join(lost)} while it was parked"
+    fault = infrastructure(Kind.EXECUTOR_LOST, Weight.RESTART, summary)
     next_step.recover(turn, job.name, fault)
 
 

@@ -115,7 +115,7 @@ def _begun(job: Job) -> Attempt:
 
 def _await_rendezvous(turn: Turn, job: Job) -> None:
     """It has its time, which begins once there is nothing more that it has to wait for."""
-    host = quiet.quiet_on(turn.nodes[job.host], job)
+    host = turn.nodes[job.host].quiet_in(job.epoch)
     if host is not None and (what := host.preparing):
         turn.drop_timers(job.name, Timer.STORE)
         turn.wait_for(job.name, f"{job.host} is not ready yet: {what}")

@@ -8,7 +8,6 @@ again where it gets no better one. The last step is saved first, as in `maintena
 
 from collections.abc import Iterable
 
-from holdfast.driver.core.attempt.quiet import quiet_on
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.candidates import fitting, unwanted
@@ -69,7 +68,7 @@ def look(turn: Turn, job: Job) -> bool:
     Where the look-up fails on as many nodes as that it is the store, and moving on cures nothing.
     """
     host, since_s = job.host, job.unsure_s
-    told = quiet_on(turn.nodes[host], job)
+    told = turn.nodes[host].quiet_in(job.epoch)
     error = _cannot_look(told) if told is not None else ""
     if not error or since_s is None or turn.now - since_s < turn.policy.look_s:
         return False

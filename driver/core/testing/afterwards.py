@@ -10,13 +10,14 @@ from msgspec.structs import replace
 from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.faults.fault import infrastructure
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.placing.allocation import rest
 from holdfast.driver.core.state.fact import Bearing, Fact
 from holdfast.driver.core.state.model import Fault
 from holdfast.driver.core.state.node import Suspect, Trusted
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import Evidence, Kind, Weight
 
 TRIES = 2
 """Of a suspect's exams of which nobody told anything; then it is used again, after a rest."""
@@ -85,14 +86,8 @@ def _convict(turn: Turn, node: str, job: str, verdict: Verdict) -> None:
 
 def diagnosed(node: str, summary: str, evidence: Iterable[str] = ()) -> Fault:
     """The fault of a node that its tests convict."""
-    return Fault(
-        kind=Kind.DIAGNOSTIC_FAILED,
-        weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
-        node=node,
-        summary=summary,
-        evidence=tuple(Evidence(source="diagnosis", text=line) for line in evidence),
-    )
+    told = (Evidence(source="diagnosis", text=line) for line in evidence)
+    return infrastructure(Kind.DIAGNOSTIC_FAILED, Weight.CONCLUSIVE, summary, node, *told)
 
 
 def put_off(turn: Turn, node: str, why: str, *, ordered: bool) -> None:
