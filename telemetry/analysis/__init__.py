@@ -1,1 +1,1 @@
-"""What the ranks' progress means: who waits for whom. Pure; used by the driver's detectors."""
+"""What ranks show: who waits for whom, and where they stand. Pure; used by the driver."""

@@ -16,6 +16,7 @@ from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.fact import Bearing, Fact
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.turn import Decision
+from holdfast.driver.follow.patience import patience_of
 from holdfast.protocol.faults import Blame
 from holdfast.protocol.messages import (
     Desired,
@@ -72,7 +73,7 @@ class Life:
     @property
     def patience(self) -> dict[str, int]:
         """Restarts for standing still, by where, as the detectors are told."""
-        return book.patience(self.job.facts, self.now)
+        return patience_of(self.job.facts, self.now)
 
     @property
     def moved(self) -> list[str]:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
-from holdfast.driver.core.faults import incidents, root_cause, stacks
+from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.faults.fault import fault_of
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.recovery import next_step
@@ -17,6 +17,7 @@ from holdfast.driver.core.state.model import Fault, Job, Timer
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Finding, Kind, Weight
+from holdfast.telemetry.analysis import stacks
 
 STUCK = frozenset({Kind.HANG, Kind.NO_PROGRESS})
 """What stacks tell more about."""
