@@ -1,1 +1,1 @@
-"""What ranks show: who waits for whom, and where they stand. Pure; used by the driver."""
+"""What ranks show: who waits for whom, where they stand, how they ended. Pure; for the driver."""

@@ -6,59 +6,14 @@ What a node told of an earlier epoch is nothing: epochs of all jobs are one row 
 """
 
 from collections.abc import Iterable, Mapping
-from signal import SIGABRT, Signals
+from signal import SIGABRT
 
 from msgspec.structs import replace
 
 from holdfast.driver.core.state.model import Job, Tally
 from holdfast.driver.core.state.node import Exited, Node
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.exitcodes import of_signal
-from holdfast.protocol.messages import RankStatus
-
-OWN_SIGNALS = frozenset(
-    {
-        Signals.SIGILL,
-        Signals.SIGTRAP,
-        Signals.SIGABRT,
-        Signals.SIGBUS,
-        Signals.SIGFPE,
-        Signals.SIGSEGV,
-        Signals.SIGSYS,
-    }
-)
-"""Those that a process brings upon itself; a person or a kernel short of memory sends others."""
-
-_SENT = frozenset({Signals.SIGHUP, Signals.SIGINT, Signals.SIGKILL, Signals.SIGTERM})
-"""Those that come from outside."""
-
-# ---------------------------------------------------------------- how a rank ended
-
-
-def failed(status: RankStatus) -> bool:
-    """True where the rank did not end well."""
-    return bool(status.signal) or status.exit_code != 0
-
-
-def is_echo(status: RankStatus) -> bool:
-    """True where the death of a peer explains this one."""
-    return not status.signal and status.error is not None and status.error.in_collective
-
-
-def own_signal(status: RankStatus) -> Signals | None:
-    """The signal that the rank brought upon itself, also as a shell's exit code; None: no such."""
-    number = signal_of(status)
-    return next((signal for signal in OWN_SIGNALS if signal == number), None)
-
-
-def signal_of(status: RankStatus) -> int:
-    """The number of the signal that ended it, also as a shell's exit code; 0: none did. A script
-    may end with any code: only those count of signals that rank or outside are known to send."""
-    number = (status.exit_code or 0) - of_signal(0)
-    return status.signal or (number if number in OWN_SIGNALS | _SENT else 0)
-
-
-# ---------------------------------------------------------------- what each node told, and the sums
+from holdfast.telemetry.analysis.ends import failed, is_echo, own_signal
 
 
 def exits_of(nodes: Mapping[str, Node], job: Job) -> tuple[Exited, ...]:

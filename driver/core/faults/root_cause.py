@@ -8,13 +8,20 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.attempt.tally import failed, is_echo, own_signal, signal_of
 from holdfast.driver.core.faults import crash_signature
 from holdfast.driver.core.faults.fault import by_executor
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Exited
 from holdfast.protocol.faults import CHECKPOINT_REFUSED, Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import RankStatus
+from holdfast.telemetry.analysis.ends import (
+    failed,
+    is_echo,
+    own_signal,
+    sent_from_outside,
+    signal_name,
+    signal_of,
+)
 
 
 def only_echoes(job: Job) -> bool:
@@ -110,13 +117,9 @@ def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
 def _killed_on_several(first: Exited, exits: Sequence[Exited]) -> bool:
     """Whether ranks of several nodes were ended from outside at about the same time, this one among
     them: nothing speaks against the node that was heard of first."""
-    killed = [each for each in _failed(exits) if _sent_from_outside(each.status)]
+    sent = [each for each in _failed(exits) if sent_from_outside(each.status)]
+    killed = [each for each in sent if not (each.status.out_of_memory or is_echo(each.status))]
     return first in killed and len({each.node for each in killed}) > 1
-
-
-def _sent_from_outside(status: RankStatus) -> bool:
-    signalled = signal_of(status) > 0 and own_signal(status) is None
-    return signalled and not (status.out_of_memory or is_echo(status))
 
 
 def explained(exits: Sequence[Exited], fault: Fault) -> Fault:
@@ -168,7 +171,7 @@ def summary(exited: Exited) -> str:
     if status.out_of_memory:
         return f"{who} was killed for memory: {memory(status.memory_limit_bytes)}"
     if status.signal:
-        return f"{who} died of {crash_signature.signal_name(status.signal)}"
+        return f"{who} died of {signal_name(status.signal)}"
     if status.error is not None and status.error.not_startable:
         return f"{who} could not be started: {status.error.message.removesuffix('.')}"
     if not failed(status):

@@ -14,6 +14,7 @@ from holdfast.protocol.faults import Blame, Kind, Weight
 SAID = frozenset({Kind.USER_EXCEPTION, Kind.ENDED_EARLY, Kind.OUT_OF_MEMORY})
 """What scripts tell of themselves; also whatever is the user's, and exit codes."""
 STANDSTILLS = frozenset({Kind.HANG, Kind.NO_PROGRESS})
+"""What is concluded of not hearing, while nobody has said anything; stacks tell more about it."""
 NO_SITE = frozenset(
     {Kind.JOURNAL_PUT_BACK, Kind.DEFECT, Kind.MAINTENANCE, Kind.REQUESTED, Kind.NODE_PROBLEM}
 )

@@ -10,6 +10,7 @@ from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.faults.fault import fault_of
+from holdfast.driver.core.faults.site import STANDSTILLS
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.fact import About, Bearing, Fact, OfStore
@@ -18,9 +19,6 @@ from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.telemetry.analysis import stacks
-
-STUCK = frozenset({Kind.HANG, Kind.NO_PROGRESS})
-"""What stacks tell more about."""
 
 STORES = {Kind.STORE_FAILED: Bearing.ACCUSES, Kind.STORE_BACK: Bearing.ACQUITS}
 """What a job tells of its store, that other jobs may have as well."""
@@ -104,7 +102,7 @@ def drop_unseen(turn: Turn) -> None:
 def _take_back(turn: Turn, job: Job, why: str) -> None:
     """Nothing is done about a standstill that was held back."""
     fault, incident = job.held, turn.incidents.get(job.incident or 0)
-    if fault is None or fault.kind not in STUCK:
+    if fault is None or fault.kind not in STANDSTILLS:
         return
     turn.drop_timers(job.name, Timer.STACKS)
     turn.job(job.name, held=None)
@@ -151,9 +149,9 @@ def _concerns(job: Job, finding: Finding) -> bool:
 
 
 def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
-    if fault.kind in STUCK:
+    if fault.kind in STANDSTILLS:
         fault = root_cause.explained(exits_of(turn.nodes, job), fault)
-    if fault.kind not in STUCK or not job.seated:
+    if fault.kind not in STANDSTILLS or not job.seated:
         next_step.recover(turn, job.name, fault)
     elif job.held is None:
         _take_stacks(turn, job, fault)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.attempt.tally import exits_of, failed
+from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.faults.fault import by_executor, infrastructure
 from holdfast.driver.core.handlers import oom_killed
@@ -21,6 +21,7 @@ from holdfast.driver.core.state.node import Awaited, Broken, Node
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Evidence, Kind, Weight
+from holdfast.telemetry.analysis.ends import failed
 
 MOMENT = 0.25
 """Of the time that a silent executor has: so short is no silence. The rest is longer than the 10 s

@@ -16,6 +16,7 @@ from holdfast.driver.core.state.node import Exited, Quiet
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind, Weight
 from holdfast.protocol.messages import RankStatus, Stored
+from holdfast.telemetry.analysis.ends import failed
 
 
 def current(turn: Turn, event: e.OfEpoch) -> Job | None:
@@ -130,7 +131,7 @@ def on_exited(turn: Turn, event: e.RanksExited) -> None:
     turn.job(job.name, best_step=best)
     ranks = ", ".join(str(status.rank) for status in new)
     turn.say(f"rank {ranks} on {event.node} ended")
-    if any(tally.failed(status) for status in new):
+    if any(failed(status) for status in new):
         _gather(turn, job.name)
 
 

@@ -10,7 +10,7 @@ from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import age, book, cost
 from holdfast.driver.core.evidence.case import Case, Ways
 from holdfast.driver.core.evidence.same import Rate
-from holdfast.driver.core.faults import crash_signature, root_cause, site
+from holdfast.driver.core.faults import root_cause, site
 from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.recovery import budget, sight
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
@@ -19,6 +19,7 @@ from holdfast.driver.core.state.node import Broken
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind, Weight
+from holdfast.telemetry.analysis import ends
 
 LEFT = book.MOVES | {Act.REPLACE}
 """What is done about a node that is held to be behind a fault."""
@@ -131,7 +132,7 @@ def _hopeless(turn: Turn, job: Job, fault: Fault) -> str:
     end = fault.signature
     if end is None or not end.unread or job.attempt > 1 or job.best_step:
         return ""
-    ran = crash_signature.ran(fault.traceback)
+    ran = ends.ran(fault.traceback)
     why = "Python cannot read what it imports" if ran else "No line of the script ran"
     return f"{why}: another restart would not help"
 
