@@ -228,9 +228,7 @@ def back(turn: Turn, name: str, outcome: str) -> None:
         return
     turn.job(name, incident=None)
     waiting = tuple(job for job in turn.incidents[number].waiting if job != name)
-    turn.incident(number, waiting=waiting)
-    if not waiting and not turn.incidents[number].outage:
-        close(turn, number, outcome)
+    close_at_rest(turn, turn.incident(number, waiting=waiting), outcome)
 
 
 def close(turn: Turn, number: int, outcome: str) -> None:
@@ -241,6 +239,12 @@ def close(turn: Turn, number: int, outcome: str) -> None:
     over = (incident.id for incident in closed if not _stands(turn, incident))
     for old in islice(over, surplus):
         turn.incidents.pop(old)
+
+
+def close_at_rest(turn: Turn, incident: Incident, outcome: str) -> None:
+    """End it, unless a job has to recover from it, or nodes are still silent."""
+    if not incident.waiting and not incident.outage:
+        close(turn, incident.id, outcome)
 
 
 def _stands(turn: Turn, incident: Incident) -> bool:

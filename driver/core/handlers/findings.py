@@ -179,11 +179,7 @@ def _free_node(turn: Turn, node: str, fault: Fault) -> None:
         off_the_job.object_to(turn, node, fault.summary)
         return
     job = turn.nodes[node].job
-    incident = incidents.open_or_join(turn, None, fault)
-    turn.say(fault.summary)
-    eviction.evict(turn, node, incident.id, fault.summary)
-    if not incident.waiting and not incident.outage:
-        incidents.close(turn, incident.id, f"no job was using the node{_but(job)}")
+    eviction.evict_at_rest(turn, fault, f"no job was using the node{_but(job)}")
 
 
 def _but(job: str | None) -> str:

@@ -187,6 +187,4 @@ def end_outage(turn: Turn) -> None:
         return
     turn.add_fact(Fact(subject=OfCluster(), what=HEARD, bearing=Bearing.ACQUITS))
     for incident in outages:
-        turn.incident(incident.id, outage=False)
-        if not incident.waiting:
-            incidents.close(turn, incident.id, HEARD)
+        incidents.close_at_rest(turn, turn.incident(incident.id, outage=False), HEARD)

@@ -7,7 +7,6 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.attempt import known_points
-from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job import finish, maintenance
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import eviction
@@ -130,10 +129,7 @@ def on_evict(turn: Turn, event: e.NodeEvictRequested) -> None:
     if job is not None and not (job.parked or eviction.stays(job, event.node)):
         next_step.recover(turn, job.name, fault)
         return
-    incident = incidents.open_or_join(turn, None, fault)
-    turn.say(fault.summary)
-    eviction.evict(turn, event.node, incident.id, wanted, asked=True)
-    incidents.close(turn, incident.id, _at_rest(job))
+    eviction.evict_at_rest(turn, fault, _at_rest(job), asked=True)
 
 
 def _at_rest(job: Job | None) -> str:

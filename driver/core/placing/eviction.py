@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.effects import Trust
 from holdfast.driver.core.events import BrakeApplyRequested, BrakeReleaseRequested
+from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing.allocation import leave, rest
 from holdfast.driver.core.state.fact import Bearing
-from holdfast.driver.core.state.model import Brake, Job, Phase, Wanted
+from holdfast.driver.core.state.model import Brake, Fault, Job, Phase, Wanted
 from holdfast.driver.core.state.node import (
     ExamSetup,
     Held,
@@ -104,12 +105,7 @@ def evict(
     if not asked and not may_evict(turn, silent=silent):
         _hold_back(turn, node, reason)
         return
-    quarantine = Quarantined(
-        why=reason,
-        incident=incident,
-        by_person=asked,
-        setup=setup,
-    )
+    quarantine = Quarantined(why=reason, incident=incident, by_person=asked, setup=setup)
     record = replace(turn.nodes[node].record, evicted_s=turn.now, silenced=silent)
     turn.set_trust(node, quarantine)
     turn.set_record(node, record)
@@ -119,6 +115,18 @@ def evict(
     turn.say(f"{node} is evicted")
     evicted = turn.incidents[incident].evicted
     turn.incident(incident, evicted=evicted if node in evicted else (*evicted, node))
+
+
+def evict_at_rest(
+    turn: Turn, fault: Fault, outcome: str, *jobs: str, reason: str = "", asked: bool = False
+) -> None:
+    """Evict a node where no job has to recover from that: its incident is over at once. `jobs`:
+    whose last decision that is."""
+    assert fault.node is not None
+    incident = incidents.open_or_join(turn, None, fault)
+    turn.say(fault.summary, *jobs)
+    evict(turn, fault.node, incident.id, reason or fault.summary, asked=asked)
+    incidents.close_at_rest(turn, incident, outcome)
 
 
 def stays(job: Job, node: str) -> bool:

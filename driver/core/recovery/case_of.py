@@ -30,7 +30,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
     kind, node = site.class_of(fault), _named(turn, job, fault)
     number = job.running.number
     past = tuple(each for each in job.facts if _alike(each, kind, number, turn.now))
-    convicted, before = _convicted(fault), version_before(job)
+    before = version_before(job)
     cost_s = cost.measured_s(turn.incidents.values())
     return Case(
         now=turn.now,
@@ -49,7 +49,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         scratch=not known_points.older(job),
         retention=job.plan.task.retention if job.plan.task.store_url else 0,
         refused=_refused(job, fault),
-        convicted=convicted,
+        convicted=fault.summary if fault.convicts else "",
         fallback=_fallback(turn, job, fault),
         suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
         acquitted=node is not None and _acquitted(turn, node.name),
@@ -64,7 +64,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         outside=fault.signature is not None and fault.signature.outside,
         fix=fault.fix,
         earned=budget.earned(turn, job, fault, cost.cost_s(Act.RESTART, cost_s)),
-        ways=Ways() if convicted else _ways(turn, job, fault, cost_s),
+        ways=Ways() if fault.convicts else _ways(turn, job, fault, cost_s),
     )
 
 
@@ -91,11 +91,6 @@ def machine(turn: Turn, name: str | None) -> OfNode | None:
     """The node and which machine has its name; None for one that is not known."""
     node = turn.nodes.get(name or "")
     return None if node is None else node.subject
-
-
-def _convicted(fault: Fault) -> str:
-    plain = fault.weight is Weight.CONCLUSIVE and fault.node is not None
-    return fault.summary if plain else ""
 
 
 def _fallback(turn: Turn, job: Job, fault: Fault) -> Act | None:

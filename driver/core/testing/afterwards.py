@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core.evidence import book
-from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.faults.fault import infrastructure
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.placing.allocation import rest
@@ -75,13 +74,10 @@ def doubtful(node: str, why: str) -> Verdict:
 def _convict(turn: Turn, node: str, job: str, verdict: Verdict) -> None:
     part = verdict.bad[node]
     fault = diagnosed(node, f"the {part} of {node} failed its tests", verdict.evidence)
-    incident = incidents.open_or_join(turn, None, fault)
-    turn.say(fault.summary, job)
-    eviction.evict(turn, node, incident.id, f"its {part} failed the tests")
+    reason, outcome = f"its {part} failed the tests", "no job was using the node"
+    eviction.evict_at_rest(turn, fault, outcome, job, reason=reason)
     if not turn.nodes[node].quarantined:  # while the brake is on it only rests
         turn.set_trust(node, Trusted())
-    if not incident.waiting and not incident.outage:
-        incidents.close(turn, incident.id, "no job was using the node")
 
 
 def diagnosed(node: str, summary: str, evidence: Iterable[str] = ()) -> Fault:
