@@ -38,11 +38,7 @@ MAX_ROUNDS = 50
 
 
 def decide(
-    state: State,
-    event: e.AnyEvent,
-    now: float,
-    policy: Policy,
-    census: Census | None = None,
+    state: State, event: e.AnyEvent, now: float, policy: Policy, census: Census | None = None
 ) -> Decision:
     """What follows from `event` at driver second `now`. `census`: whoever decides again and again
     keeps one, for it spares a look along all nodes.
@@ -161,8 +157,8 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.NodeMaintainRequested: requests.on_maintain,
     e.NodeFactTold: told.on_node_fact,
     e.JobFactTold: told.on_job_fact,
-    e.BrakeApplyRequested: eviction.on_apply,
-    e.BrakeReleaseRequested: eviction.on_release,
+    e.BrakeApplyRequested: eviction.on_brake,
+    e.BrakeReleaseRequested: eviction.on_brake,
     e.NodeAppeared: nodes.on_appeared,
     e.NodeVanished: nodes.on_vanished,
     e.NodeFits: nodes.on_fits,

@@ -5,7 +5,7 @@ have older ranks: it is asked at each word, of thousands. Told by `ranks`, asked
 ranks or waits for the end of older ones. Pure.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -25,13 +25,8 @@ def is_ending(node: Node) -> bool:
 
 def quiet_of(nodes: Mapping[str, Node], job: Job) -> dict[str, Quiet]:
     """What each of its nodes told, in rank order, then what its standbys did."""
-    return dict(_told(nodes, job))
-
-
-def _told(nodes: Mapping[str, Node], job: Job) -> Iterator[tuple[str, Quiet]]:
-    for name in job.members:
-        if name in nodes and (quiet := nodes[name].quiet_in(job.epoch)) is not None:
-            yield name, quiet
+    told = ((name, nodes[name].quiet_in(job.epoch)) for name in job.members if name in nodes)
+    return {name: quiet for name, quiet in told if quiet is not None}
 
 
 def killed_of(nodes: Mapping[str, Node], job: Job) -> tuple[int, ...]:

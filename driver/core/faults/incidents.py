@@ -14,7 +14,7 @@ from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.faults import loss
 from holdfast.driver.core.faults.site import is_another
 from holdfast.driver.core.state.changes import IncidentChanges
-from holdfast.driver.core.state.model import Fault, Incident, Job
+from holdfast.driver.core.state.model import Fault, Incident, Job, Rollback
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import ALL_CLEAR, Blame, Kind, Weight
 
@@ -55,7 +55,9 @@ def _hits(turn: Turn, job: Job, incident: Incident, fault: Fault) -> Incident:
         waiting=_with(incident.waiting, job.name),
         closed_s=None,
     )
-    return incident if fault.step is None else loss.reached(incident, job.name, fault.step)
+    if fault.step is None:
+        return incident
+    return _with_rollback(incident, job, loss.reached(_rollback(incident, job), fault.step))
 
 
 def _overtake(turn: Turn, job: Job, before: Incident, fault: Fault) -> None:
@@ -85,11 +87,19 @@ def _catching_up(
         return incident
     if job.restore is not None or job.best_step is not None:
         since = job.restore.step if job.restore is not None else 0
-        return loss.catching_up(incident, job.name, since)
+        return _with_rollback(incident, job, Rollback(before=since, again=True))
     own = [each.status.step for each in exits_of(turn.nodes, job) if each.status.step is not None]
     done = fault.step if fault.step is not None else min(own, default=None)
     reached = None if done is None else rollback.restored + done
-    return loss.catching_up(incident, job.name, reached)
+    return _with_rollback(incident, job, Rollback(before=reached, again=True))
+
+
+def _rollback(incident: Incident, job: Job) -> Rollback:
+    return incident.rollbacks.get(job.name, Rollback())
+
+
+def _with_rollback(incident: Incident, job: Job, rollback: Rollback) -> Incident:
+    return replace(incident, rollbacks={**incident.rollbacks, job.name: rollback})
 
 
 def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:
@@ -176,7 +186,8 @@ def note_resumed(turn: Turn, job: Job, before: int | None) -> None:
     note(turn, job, resumed_s=turn.now)
     incident = turn.incidents.get(job.incident or 0)
     if incident is not None and before is not None and job.name in incident.rollbacks:
-        turn.put_incident(loss.furthest(incident, job.name, before))
+        lost = loss.furthest(incident.rollbacks[job.name], before)
+        turn.put_incident(_with_rollback(incident, job, lost))
 
 
 def note_restored(turn: Turn, job: Job, step: int, reached: int | None) -> None:
@@ -184,16 +195,16 @@ def note_restored(turn: Turn, job: Job, step: int, reached: int | None) -> None:
     be older than that."""
     incident = turn.incidents.get(job.incident or 0)
     if incident is not None:
-        known = loss.reached(incident, job.name, reached)
-        turn.put_incident(loss.went_back(known, job.name, step))
+        lost = loss.went_back(loss.reached(_rollback(incident, job), reached), step)
+        turn.put_incident(_with_rollback(incident, job, lost))
 
 
 def note_repeats(turn: Turn, job: Job, since: int, before: int) -> None:
     """Its script began again, which had saved step `since`, and had come as far as `before`."""
     incident = turn.incidents.get(job.incident or 0)
     if incident is not None:
-        known = loss.furthest(incident, job.name, before)
-        turn.put_incident(loss.went_back_unseen(known, job.name, since))
+        lost = loss.went_back_unseen(loss.furthest(_rollback(incident, job), before), since)
+        turn.put_incident(_with_rollback(incident, job, lost))
 
 
 def steps_known(turn: Turn, job: Job) -> bool:

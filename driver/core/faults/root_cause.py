@@ -40,8 +40,8 @@ def root(exits: Sequence[Exited]) -> Exited | None:
     """The exit that explains the others; None where none failed."""
     bad = _failed(exits)
     causes = [exited for exited in bad if not is_echo(exited.status)]
-    if not causes:
-        return _left_early(exits) if bad else None
+    if not causes:  # the first, also with exit code 0: it is a fault once peers that need it die
+        return exits[0] if bad else None
     first = causes[0]
     if _class_of(first.status)[1] is not Blame.USER:
         return first
@@ -51,13 +51,6 @@ def root(exits: Sequence[Exited]) -> Exited | None:
 
 def _failed(exits: Sequence[Exited]) -> list[Exited]:
     return [exited for exited in exits if failed(exited.status)]
-
-
-def _left_early(exits: Sequence[Exited]) -> Exited:
-    """Of exits among which only echoes failed, the first. Where that is one with exit code 0, its
-    peers still needed the rank: to end well before others is no fault as long as none dies of it.
-    """
-    return exits[0]
 
 
 def _same_end(one: RankStatus, other: RankStatus) -> bool:
@@ -95,7 +88,7 @@ def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
         return replace(job.unlike, evidence=told, signature=crash_signature.signature(first.status))
     kind, blame = _class_of(first.status)
     echo = is_echo(first.status) or kind is Kind.CHECKPOINT_CORRUPT
-    error = first.status.error
+    error = first.status.error if kind is Kind.USER_EXCEPTION else None
     steps = [exited.step for exited in exits if exited.step is not None]
     return Fault(
         kind=kind,
@@ -107,7 +100,7 @@ def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
         step=max(steps, default=None),
         summary=summary(first),
         evidence=_evidence(first, exits),
-        traceback=(error.traceback or error.message) if error and kind_is_users(kind) else "",
+        traceback=(error.traceback or error.message) if error else "",
         own=not echo and own_signal(first.status) is not None,
         spared=_killed_on_several(first, exits),
         signature=None if echo else crash_signature.signature(first.status),
@@ -139,11 +132,6 @@ def explained(exits: Sequence[Exited], fault: Fault) -> Fault:
         signature=crash_signature.signature(first.status),
         spot="",
     )
-
-
-def kind_is_users(kind: Kind) -> bool:
-    """True for what the user's own code did."""
-    return kind is Kind.USER_EXCEPTION
 
 
 def _class_of(status: RankStatus) -> tuple[Kind, Blame]:

@@ -29,8 +29,9 @@ KEPT_STACKS = 16
 
 def on_found(turn: Turn, event: Found) -> None:
     finding = event.finding
-    if finding.node is not None and _is_strange(turn, finding.node):
-        return
+    known = turn.nodes.get(finding.node or "")
+    if finding.node is not None and (known is None or known.stranger):
+        return  # it harms no job, so it is nobody's incident
     fault = fault_of(finding)
     job = _job_of(turn, finding)
     if finding.kind is Kind.COLLECTIVE_MISMATCH and job is not None and _concerns(job, finding):
@@ -126,11 +127,6 @@ def _take_stacks(turn: Turn, job: Job, fault: Fault) -> None:
     turn.say(f"{fault.summary}: first take the stacks of its ranks", job.name)
 
 
-def _is_strange(turn: Turn, node: str) -> bool:
-    """True for what the cluster does not know: it harms no job, so it is nobody's incident."""
-    return node not in turn.nodes or turn.nodes[node].stranger
-
-
 def _job_of(turn: Turn, finding: Finding) -> Job | None:
     name = finding.job
     if name is None and (node := turn.nodes.get(finding.node or "")) is not None:
@@ -179,9 +175,5 @@ def _free_node(turn: Turn, node: str, fault: Fault) -> None:
         off_the_job.object_to(turn, node, fault.summary)
         return
     job = turn.nodes[node].job
-    eviction.evict_at_rest(turn, fault, f"no job was using the node{_but(job)}")
-
-
-def _but(job: str | None) -> str:
-    """A job that is parked is not asked; it begins anew when it is looked at again."""
-    return f" but {job}, which is parked" if job is not None else ""
+    but = f" but {job}, which is parked" if job is not None else ""  # it begins anew later
+    eviction.evict_at_rest(turn, fault, f"no job was using the node{but}")

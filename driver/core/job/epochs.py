@@ -77,6 +77,8 @@ def seat(turn: Turn, name: str) -> bool:
         return False
     step = point.step if point else 0
     job = turn.put_job(replace(job, layout=_numbered(job)))
+    version, layout = job.version.number, job.layout.number
+    begun = Attempt(epoch=job.epoch, number=job.attempt + 1, version=version, layout=layout)
     turn.drop_timers(name, Timer.QUIET, Timer.STORE)
     turn.job(
         name,
@@ -84,7 +86,7 @@ def seat(turn: Turn, name: str) -> bool:
         attempt=job.attempt + 1,
         restore=point,
         stop="kill",
-        history=(*known_points.close_epochs(job.history, step), _begun(job)),
+        history=(*known_points.close_epochs(job.history, step), begun),
         points=known_points.after_start(job, step),
         granted=None,
         reached=None,
@@ -106,11 +108,6 @@ def _numbered(job: Job) -> Layout:
         return job.layout
     last = max((attempt.layout for attempt in job.history), default=0)
     return replace(job.layout, number=last + 1)
-
-
-def _begun(job: Job) -> Attempt:
-    version, layout = job.version.number, job.layout.number
-    return Attempt(epoch=job.epoch, number=job.attempt + 1, version=version, layout=layout)
 
 
 def _await_rendezvous(turn: Turn, job: Job) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from holdfast.driver.core.effects import Trust
-from holdfast.driver.core.events import BrakeApplyRequested, BrakeReleaseRequested
+from holdfast.driver.core.events import BrakeApplyRequested, BrakeRequest
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing.allocation import leave, rest
 from holdfast.driver.core.state.fact import Bearing
@@ -197,22 +197,18 @@ def _notice_mass(turn: Turn, node: str) -> None:
     if lately >= cap(turn, turn.policy.eviction_share):
         window_s = turn.policy.at_once_s
         why = f"{lately} of {_size(turn)} nodes were evicted within {window_s:g} s, {node} next"
-        _put(turn, Brake(on=True, why=why, at_s=turn.now))
+        _put_brake(turn, True, why)
 
 
-def on_apply(turn: Turn, event: BrakeApplyRequested) -> None:
-    """A person wants nobody evicted but by people."""
-    if not turn.brake.on:
-        _put(turn, Brake(on=True, why=f"{event.who}: {event.reason}", at_s=turn.now))
+def on_brake(turn: Turn, event: BrakeRequest) -> None:
+    """A person wants nobody evicted but by people; or has looked, and what was evicted before
+    counts no more."""
+    on = isinstance(event, BrakeApplyRequested)
+    if turn.brake.on is not on:
+        _put_brake(turn, on, f"{event.who}: {event.reason}")
 
 
-def on_release(turn: Turn, event: BrakeReleaseRequested) -> None:
-    """A person has looked. What was evicted before counts no more."""
-    if turn.brake.on:
-        _put(turn, Brake(on=False, why=f"{event.who}: {event.reason}", at_s=turn.now))
-
-
-def _put(turn: Turn, brake: Brake) -> None:
-    turn.brake = brake
-    word = "put on, nobody is evicted any more" if brake.on else "released"
-    turn.say(f"the brake is {word} ({brake.why})")
+def _put_brake(turn: Turn, on: bool, why: str) -> None:
+    turn.brake = Brake(on=on, why=why, at_s=turn.now)
+    word = "put on, nobody is evicted any more" if on else "released"
+    turn.say(f"the brake is {word} ({why})")

@@ -96,7 +96,9 @@ def leave_place(turn: Turn, name: str, node: str, *, why: str = LEFT) -> None:
     """The same, whatever becomes of the node then; the job has it again where it gets no better."""
     job = turn.jobs[name]
     turn.job(name, leaving=(*job.leaving, node))
-    turn.add_fact(_left(turn, job, node, why))
+    about = About(job=job.name, node=turn.nodes[node].subject)
+    done, context = Act.MOVE_COLD, Bearing.CONTEXT
+    turn.add_fact(Fact(subject=job.subject, what=why, bearing=context, about=about, done=done))
 
 
 def may_wait(turn: Turn, job: Job, name: str) -> bool:
@@ -108,14 +110,3 @@ def may_wait(turn: Turn, job: Job, name: str) -> bool:
     guessed = table is not None and table.chosen is Hypothesis.NODE and table.act in book.MOVES
     left = [fact for fact in job.facts if fact.what == LEFT and fact.about.node == node.subject]
     return guessed and len(left) == 1
-
-
-def _left(turn: Turn, job: Job, node: str, why: str) -> Fact:
-    """That the job went."""
-    return Fact(
-        subject=job.subject,
-        what=why,
-        bearing=Bearing.CONTEXT,
-        about=About(job=job.name, node=turn.nodes[node].subject),
-        done=Act.MOVE_COLD,
-    )

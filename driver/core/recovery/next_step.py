@@ -65,18 +65,14 @@ def _act(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     if saved:
         facts.all_passed(turn, name)
     if reason:
-        turn.incident(incident.id, table=_not_done(table) if spent else table)
+        done = replace(table, chosen=None, act=Act.GIVE_UP) if spent else table  # nothing of it
+        turn.incident(incident.id, table=done)
         acts.give_up(turn, name, _users(fault, case, table, incident), incident.id, reason)
         if fault.asked:  # whatever becomes of the job, a person wants its node out
             turn.say(fault.summary)
             acts.evict(turn, fault, incident.id)
         return
     acts.carry_out(turn, name, fault, table, incident.id, tried=True)
-
-
-def _not_done(table: Table) -> Table:
-    """Of a job whose budget is used up: nothing of it was acted on."""
-    return replace(table, chosen=None, act=Act.GIVE_UP)
 
 
 def _over(turn: Turn, job: Job, fault: Fault, table: Table) -> str:
