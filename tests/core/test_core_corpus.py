@@ -19,7 +19,7 @@ from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.batch.deadlines import turns_of
 from holdfast.driver.core.decide import decide
 from holdfast.driver.core.events import AnyEvent, DiagnosticEnded
-from holdfast.driver.core.job.lost_epochs import LOST
+from holdfast.driver.core.job.epochs import LOST
 from holdfast.driver.core.state.model import FINISHED, Phase, State
 from holdfast.driver.core.turn import Decision
 from holdfast.driver.formats.encode import decode, encode

@@ -10,7 +10,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.core.handlers import exam_callers, parking
 from holdfast.driver.core.handlers.parking import FIRST_S
-from holdfast.driver.core.job.lost_epochs import LOST
+from holdfast.driver.core.job.epochs import LOST
 from holdfast.driver.core.state.model import Phase, Purpose, State
 from holdfast.driver.core.turn import Turn
 from holdfast.driver.journal.draft import Draft

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.events import ExecutorConnected
 from holdfast.driver.core.faults.fault import by_executor, infrastructure
-from holdfast.driver.core.job import lost_epochs
-from holdfast.driver.core.job.epochs import open_epoch
+from holdfast.driver.core.job import epochs
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Fault, Job, Phase
 from holdfast.driver.core.state.node import Awaited, Node
@@ -31,9 +30,9 @@ def note(turn: Turn, before: Node, event: ExecutorConnected) -> None:
         "it was put back from a backup"
     )
     if event.epoch > known:
-        lost_epochs.leave_out(turn, event.epoch + lost_epochs.LOST, list(turn.jobs))
+        epochs.leave_out(turn, event.epoch + epochs.LOST, list(turn.jobs))
     elif event.epoch and node.job in turn.jobs:
-        lost_epochs.note(turn, turn.jobs[node.job], event.epoch, event.epoch)
+        epochs.note_lost(turn, turn.jobs[node.job], event.epoch, event.epoch)
 
 
 def act(turn: Turn, before: Node, event: ExecutorConnected) -> None:
@@ -77,4 +76,4 @@ def begin_anew(turn: Turn, job: Job, fault: Fault) -> None:
     if job.seated:
         next_step.recover(turn, job.name, fault)
     elif job.epoch and job.phase is not Phase.ALLOCATING:
-        open_epoch(turn, job.name)
+        epochs.open_epoch(turn, job.name)

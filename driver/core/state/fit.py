@@ -15,7 +15,6 @@ from holdfast.driver.core.state.model import Job
 from holdfast.driver.core.state.node import (
     Connected,
     Free,
-    Gone,
     Held,
     Here,
     Lent,
@@ -26,7 +25,6 @@ from holdfast.driver.core.state.node import (
     Source,
     Suspect,
     Trusted,
-    Unknown,
 )
 from holdfast.driver.core.state.value import Value
 
@@ -148,22 +146,13 @@ def _ordinary(job: Job | None, node: Node) -> bool:
 def _bars(job: Job | None, node: Node, now: float) -> Iterator[Reason]:
     """Everything that may be against a use, whatever it is."""
     yield from _of_trust(node)
-    yield from _of_presence(node)
+    if not node.present:
+        yield Reason(bar=Bar.UNKNOWN if node.stranger else Bar.GONE)
     yield from _of_holding(job, node)
     yield from _of_sources(node, now)
     if job is None or node.job != job.name:  # what a job has already is no new work for it
         yield from _of_new_work(job, node, now)
     yield from _of_work(job, node)
-
-
-def _of_presence(node: Node) -> Iterator[Reason]:
-    match node.presence:
-        case Unknown():
-            yield Reason(bar=Bar.UNKNOWN)
-        case Gone():
-            yield Reason(bar=Bar.GONE)
-        case Here():
-            return
 
 
 def _of_holding(job: Job | None, node: Node) -> Iterator[Reason]:
