@@ -175,5 +175,5 @@ def _free_node(turn: Turn, node: str, fault: Fault) -> None:
         off_the_job.object_to(turn, node, fault.summary)
         return
     job = turn.nodes[node].job
-    but = f" but {job}, which is parked" if job is not None else ""  # it begins anew later
+    but = f" but {job}, which is parked" if job is not None else ""  # and begins anew later
     eviction.evict_at_rest(turn, fault, f"no job was using the node{but}")
