@@ -61,12 +61,9 @@ def _size(turn: Turn) -> int:
     since = turn.now - turn.policy.at_once_s
     lately = {node.name for node in _lately(turn)}
     census = turn.census
-    away = sum(_left(node, since) or node.name in lately for node in census.away.values())
-    return census.there + away
-
-
-def _left(node: Node, since: float) -> bool:
-    return node.gone_s is not None and node.gone_s > since
+    away = census.away.values()
+    left = {node.name for node in away if node.gone_s is not None and node.gone_s > since}
+    return census.there + len(left | {node.name for node in away if node.name in lately})
 
 
 def _lately(turn: Turn) -> list[Node]:

@@ -3,8 +3,6 @@
 Called by `recover`, before the fault is noted. Pure.
 """
 
-from collections.abc import Iterable
-
 from holdfast.driver.core.attempt import known_points
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import age, book, cost
@@ -30,7 +28,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
     kind, node = site.class_of(fault), _named(turn, job, fault)
     number = job.running.number
     past = tuple(each for each in job.facts if _alike(each, kind, number, turn.now))
-    before = version_before(job)
+    named, before = (node, *(fact.about.node for fact in past)), version_before(job)
     cost_s = cost.measured_s(turn.incidents.values())
     return Case(
         now=turn.now,
@@ -39,7 +37,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         nodes=job.layout.nodes,
         what=fault.kind,
         past=past,
-        still_used=frozenset(_names(past, node)).intersection(job.places),
+        still_used=frozenset(each.name for each in named if each is not None) & set(job.places),
         site=site.site_of(job, fault),
         hang=fault.kind in site.STANDSTILLS,
         node=node,
@@ -71,11 +69,6 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
 def _alike(fact: Fact, kind: FaultClass, version: int, now: float) -> bool:
     """What is older than its half-life counts no more, though it is known still."""
     return fact.fault is kind and fact.about.version == version and age.counts(fact, now)
-
-
-def _names(past: Iterable[Fact], node: OfNode | None) -> list[str]:
-    nodes = (*(fact.about.node for fact in past), node)
-    return [each.name for each in nodes if each is not None]
 
 
 def _named(turn: Turn, job: Job, fault: Fault) -> OfNode | None:

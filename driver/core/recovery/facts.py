@@ -72,11 +72,12 @@ def withdraw(turn: Turn, job: Job, case: Case) -> None:
         for fact in case.past
         if fact.done in book.MOVES and fact.about.node is not None and _is_same(fact, case)
     }
+    site = case.site
     for name in sorted(left & turn.nodes.keys()):
         record = turn.nodes[name].record
         facts = tuple(
             replace(fact, bearing=Bearing.CONTEXT)
-            if fact.bearing is Bearing.ACCUSES and _is_of(fact, job, case)
+            if fact.bearing is Bearing.ACCUSES and fact.about.job == job.name and _at(site, fact)
             else fact
             for fact in record.facts
         )
@@ -88,10 +89,6 @@ def _is_same(fact: Fact, case: Case) -> bool:
     """Whether it was the same at this place, on another node."""
     other = fact.about.node not in (None, case.node)
     return other and fact.about.place == case.place and _at(case.site, fact)
-
-
-def _is_of(fact: Fact, job: Job, case: Case) -> bool:
-    return fact.about.job == job.name and _at(case.site, fact)
 
 
 def _at(site: Site | None, fact: Fact) -> bool:

@@ -56,16 +56,12 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> Fault | None:
     elif name in verdict.bad:
         return _fail(turn, job, name, verdict)
     elif name in verdict.again:
-        _once_more(turn, job, exam, verdict)
+        for node in rounds.once_more(turn, job, exam, verdict):
+            _count(turn, job)
+            suspicion.doubt(turn, job.name, node, verdict.again[node])
     else:
         _pass(turn, job, name)
     return None
-
-
-def _once_more(turn: Turn, job: Job, exam: Exam, verdict: Verdict) -> None:
-    for node in rounds.once_more(turn, job, exam, verdict):
-        _count(turn, job)
-        suspicion.doubt(turn, job.name, node, verdict.again[node])
 
 
 def _pass(turn: Turn, job: Job, node: str) -> None:
