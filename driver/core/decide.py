@@ -4,12 +4,11 @@ Called by the driver's loop, the tests and the simulator. Pure: no I/O, no clock
 machines it hands an event to are in the other modules of this folder, one a topic.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.advance import advance
-from holdfast.driver.core.deadlines import due
 from holdfast.driver.core.handlers import (
     exam_callers,
     executors,
@@ -30,7 +29,7 @@ from holdfast.driver.core.recovery import sight
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import Awaited, Never
-from holdfast.driver.core.state.outstanding import calls_for
+from holdfast.driver.core.state.orders import calls_for
 from holdfast.driver.core.testing import standbys
 from holdfast.driver.core.turn import Decision, Subject, Turn
 
@@ -39,11 +38,7 @@ MAX_ROUNDS = 50
 
 
 def decide(
-    state: State,
-    event: e.AnyEvent,
-    now: float,
-    policy: Policy,
-    census: Census | None = None,
+    state: State, event: e.AnyEvent, now: float, policy: Policy, census: Census | None = None
 ) -> Decision:
     """What follows from `event` at driver second `now`. `census`: whoever decides again and again
     keeps one, for it spares a look along all nodes.
@@ -68,10 +63,13 @@ def conclude(turn: Turn, event: e.AnyEvent) -> Decision:
     return turn.close()
 
 
-def turns_of(state: State, event: e.AnyEvent, now: float) -> Iterable[e.AnyEvent]:
-    """The event as what is decided of it, one after the other: a tick is a turn for each who is
-    due, everything else one."""
-    return due(state, now) if event == e.Ticked() else (event,)
+def noted(state: State, event: e.AnyEvent, why: str, now: float, policy: Policy) -> Decision:
+    """Of the event what is true of a node or a checkpoint, and nothing that follows from it."""
+    turn = Turn(state, now, policy)
+    if note := FACTS.get(type(event)):
+        note(turn, event)
+    turn.say(f"nothing {'else ' if turn.reasons else ''}follows: {why}")
+    return turn.close()
 
 
 def settle(turn: Turn) -> None:
@@ -159,8 +157,8 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.NodeMaintainRequested: requests.on_maintain,
     e.NodeFactTold: told.on_node_fact,
     e.JobFactTold: told.on_job_fact,
-    e.BrakeApplyRequested: eviction.on_apply,
-    e.BrakeReleaseRequested: eviction.on_release,
+    e.BrakeApplyRequested: eviction.on_brake,
+    e.BrakeReleaseRequested: eviction.on_brake,
     e.NodeAppeared: nodes.on_appeared,
     e.NodeVanished: nodes.on_vanished,
     e.NodeFits: nodes.on_fits,

@@ -190,57 +190,53 @@ class NodeVanished(Event, frozen=True):
     why: str = ""
 
 
-class NodeFits(Event, frozen=True):
-    """A node that was refused to the job for want of room has room for it now."""
+class OfMember(Event, frozen=True):
+    """Base of what is said of a node that a job has, or is to have."""
 
     job: str
     node: str
 
 
-class ExecutorEnded(Event, frozen=True):
+class NodeFits(OfMember, frozen=True):
+    """A node that was refused to the job for want of room has room for it now."""
+
+
+class ExecutorEnded(OfMember, frozen=True):
     """The cluster ended an executor that a job had been given: deleted, evicted, preempted.
 
     Nothing is said against the node. A release that was asked for ends as NodeReleased instead.
     """
 
-    job: str
-    node: str
     why: str
 
 
-class ExecutorEnding(Event, frozen=True):
+class ExecutorEnding(OfMember, frozen=True):
     """The cluster is going to end an executor that a job has, `within_s` from now at the latest.
 
     Until then it works, and it goes by itself once the node is given back. `evicted`: somebody
     wants it off this node, as when that is drained.
     """
 
-    job: str
-    node: str
     why: str
     within_s: float
     evicted: bool = False
 
 
-class ExecutorStarved(Event, frozen=True):
+class ExecutorStarved(OfMember, frozen=True):
     """An executor that a job has was killed for memory, its ranks with it; it comes back by itself.
 
     `limit_bytes`: of all that runs there; 0 where it has none, or nobody knows.
     """
 
-    job: str
-    node: str
     limit_bytes: int = 0
 
 
-class ExecutorLingers(Event, frozen=True):
+class ExecutorLingers(OfMember, frozen=True):
     """An executor that was to end is still there for the cluster, for its node, which is away,
     never confirms it; or, `stray`, nobody wants it there, as after a journal was lost. Told again
     for as long as that is so.
     """
 
-    job: str
-    node: str
     why: str
     stray: bool = False
 
@@ -405,12 +401,11 @@ class ProgressSeen(OfEpoch, frozen=True):
 # ---------------------------------------------------------------- how effects ended
 
 
-class NodeAllocated(Event, frozen=True):
-    job: str
-    node: str
+class NodeAllocated(OfMember, frozen=True):
+    """The cluster gave the node to the job, or to its exam."""
 
 
-class AllocationFailed(Event, frozen=True):
+class AllocationFailed(OfMember, frozen=True):
     """`unfit`: for a reason of the job's own, so that others may have the node. `barred`: and so
     that this job would get no other either. Of an exam: the node could not be had for it.
 
@@ -419,8 +414,6 @@ class AllocationFailed(Event, frozen=True):
     that without a try.
     """
 
-    job: str
-    node: str
     why: str
     unfit: bool = False
     barred: bool = False
@@ -469,7 +462,7 @@ class StacksFailed(Event, frozen=True):
 
 class Ticked(Event, frozen=True):
     """A deadline in the state has passed: of these jobs, or of these exams; where none is named of
-    nodes, or of the cluster as a whole. The loop says that something is, `deadlines.due` of whom.
+    nodes, or of the cluster as a whole. The loop says that something is, `batch.deadlines` of whom.
     """
 
     jobs: tuple[str, ...] = ()

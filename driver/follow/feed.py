@@ -21,10 +21,10 @@ from holdfast.driver.core.events import (
     RanksLeft,
     Reached,
 )
-from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.state.model import Incident, Job, State
 from holdfast.driver.follow.guard import Guard
+from holdfast.driver.follow.patience import patience_of
 from holdfast.driver.ports import AnyFact, Cluster, Ended, Ending, Fact, Fits, Lingering, Starved
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watch.model import evidence
@@ -197,7 +197,7 @@ def expectation(job: Job) -> Expectation:
         first_step_s=job.plan.first_step_s,
         pause_max_s=job.plan.pause_max_s,
         stuck_max_s=job.plan.stuck_max_s,
-        spots=book.patience(job.facts, job.since_s),
+        spots=patience_of(job.facts, job.since_s),
         best_step=job.best_step,
         log_rules=job.plan.log_rules,
     )

@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.attempt import tally
-from holdfast.driver.core.state.model import Job, State
+from holdfast.driver.core.attempt.tally import with_ends
+from holdfast.driver.core.state.model import Job, State, Tally
 from holdfast.driver.core.state.node import Node
 
 
@@ -24,7 +24,7 @@ def of_today(state: State, running: Mapping[str, Collection[str]]) -> State:
             continue
         for node in (nodes[each] for each in job.nodes if each in nodes):
             nodes[node.name] = _told(node, job, ran=node.name in ran)
-        sums, now = tally.of(job.exits, len(ran)), job.tally
+        sums, now = with_ends(Tally(running=len(ran)), job.exits), job.tally
         sums = replace(sums, quiet=now.quiet, ending=now.ending)
         jobs[name] = replace(jobs[name], exits=(), tally=sums)
     return replace(state, jobs=jobs, nodes=nodes)

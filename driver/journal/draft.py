@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.driver.core.decide import FACTS, conclude, subject_of, turns_of
-from holdfast.driver.core.defects import leave_alone, noted
+from holdfast.driver.batch.deadlines import turns_of
+from holdfast.driver.core.decide import FACTS, conclude, noted, subject_of
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.events import AnyEvent, Ticked
+from holdfast.driver.core.handlers.parking import leave_alone
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State

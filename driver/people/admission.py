@@ -7,7 +7,7 @@ nothing: what is admitted is an event like others.
 import msgspec
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.attempt import restore_step
+from holdfast.driver.core.attempt import known_points
 from holdfast.driver.core.attempt.quiet import quiet_of
 from holdfast.driver.core.state.model import Job, Phase, State, Wanted
 from holdfast.driver.core.state.node import Quarantined, Source, Trusted
@@ -151,6 +151,12 @@ def _against_wish(state: State, job: Job, event: e.JobRequest) -> Refusal | None
     return None
 
 
+def steps_found(state: State, job: Job) -> tuple[int, ...]:
+    """Steps that the job could start from, the newest first."""
+    told = known_points.told(job, quiet_of(state.nodes, job))
+    return tuple(sorted({each.step for each in told if each.usable}, reverse=True))
+
+
 def _not_from(state: State, job: Job, step: int) -> Refusal | None:
     """Why the job cannot be told to start from `step`; 0 is the beginning."""
     held = not job.seated and (job.unsure_s is not None or job.phase in BEFORE_A_START)
@@ -160,7 +166,7 @@ def _not_from(state: State, job: Job, step: int) -> Refusal | None:
             f"job: {job.name!r} is {job.phase}, and does not wait to learn which "
             "checkpoints its store has. Suspend it first, or leave it to go on by itself.",
         )
-    known = restore_step.found(job, quiet_of(state.nodes, job))
+    known = steps_found(state, job)
     if step and step not in known:
         shown = ", ".join(str(each) for each in known[:SHOWN]) or "none"
         return Refusal(

@@ -6,7 +6,8 @@ names those.
 
 from collections.abc import Mapping
 
-from holdfast.driver.core.state.fit import SOURCES, Bar
+from holdfast.driver.core.state.fit import Bar
+from holdfast.driver.core.state.node import Source
 
 STATES: Mapping[Bar, str] = {
     Bar.QUARANTINED: "quarantined",
@@ -21,5 +22,5 @@ STATES: Mapping[Bar, str] = {
 }
 """One word for a node that has this against its use as a place; of the others it has none."""
 
-WORDED = frozenset({Bar.QUARANTINED, Bar.SUSPECT, *SOURCES.values()})
+WORDED = frozenset({Bar.QUARANTINED, Bar.SUSPECT, *(Bar[source.name] for source in Source)})
 """Reasons in the words of whoever gave them, which are told of the node."""

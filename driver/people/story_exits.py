@@ -6,11 +6,11 @@ end is known.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from holdfast.driver.core.attempt.tally import failed, is_echo
 from holdfast.driver.core.events import Found, RanksExited
 from holdfast.driver.core.faults.root_cause import summary
 from holdfast.driver.core.state.node import Exited
 from holdfast.driver.ports import Entry
+from holdfast.telemetry.analysis.ends import failed, is_echo
 
 FEW = 8
 """Ranks or nodes up to which their names are told; above that, their number is."""

@@ -9,10 +9,10 @@ from typing import Protocol
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.driver.batch.deadlines import Deadlines, next_deadline
+from holdfast.driver.batch.deadlines import Deadlines, next_deadline, turns_of
 from holdfast.driver.core import effects as f
 from holdfast.driver.core import events as e
-from holdfast.driver.core.decide import decide, turns_of
+from holdfast.driver.core.decide import decide
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State

@@ -1,1 +1,1 @@
-"""What the ranks' progress means: who waits for whom. Pure; used by the driver's detectors."""
+"""What ranks show: who waits for whom, where they stand, how they ended. Pure; for the driver."""

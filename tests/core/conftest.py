@@ -6,9 +6,9 @@ from signal import SIGABRT
 
 import pytest
 
-from holdfast.driver.batch.deadlines import next_deadline
+from holdfast.driver.batch.deadlines import next_deadline, turns_of
 from holdfast.driver.core import events as e
-from holdfast.driver.core.decide import decide, turns_of
+from holdfast.driver.core.decide import decide
 from holdfast.driver.core.effects import AnyEffect, Instruct
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.policy import Policy
@@ -16,6 +16,7 @@ from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.fact import Bearing, Fact
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.turn import Decision
+from holdfast.driver.follow.patience import patience_of
 from holdfast.protocol.faults import Blame
 from holdfast.protocol.messages import (
     Desired,
@@ -72,7 +73,7 @@ class Life:
     @property
     def patience(self) -> dict[str, int]:
         """Restarts for standing still, by where, as the detectors are told."""
-        return book.patience(self.job.facts, self.now)
+        return patience_of(self.job.facts, self.now)
 
     @property
     def moved(self) -> list[str]:

@@ -14,7 +14,7 @@ import holdfast
 
 BUGS = Path(__file__).parent / "bugs"
 ROOT = Path(holdfast.__file__).parent
-NEEDED = ("kit", "protocol", "diagnostics", "driver", "lab")
+NEEDED = ("kit", "protocol", "telemetry", "diagnostics", "driver", "lab")
 SEEDS = 4_000
 
 CAUGHT_BY = {

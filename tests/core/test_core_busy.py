@@ -5,9 +5,8 @@ from collections import defaultdict
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.driver.batch.deadlines import next_deadline
+from holdfast.driver.batch.deadlines import next_deadline, turns_of
 from holdfast.driver.core import events as e
-from holdfast.driver.core.decide import turns_of
 from holdfast.driver.core.effects import Allocate
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Phase

@@ -7,10 +7,12 @@ from typing import Any, get_type_hints
 import pytest
 
 from holdfast.driver import core
+from holdfast.driver.core.events import NodeQuiet
 from holdfast.driver.core.state.changes import IncidentChanges, JobChanges
-from holdfast.driver.core.state.model import Incident, Job
-from holdfast.driver.core.state.node import Node
+from holdfast.driver.core.state.model import Fault, Incident, Job
+from holdfast.driver.core.state.node import Node, Quiet
 from holdfast.driver.watch.model import NodeSeen, SeenChanges
+from holdfast.protocol.faults import Finding
 
 CORE = Path(core.__file__).parent
 
@@ -31,6 +33,14 @@ def test_every_field_is_there_with_its_type(value: type[Any], changes: type[Any]
     assert get_type_hints(changes) == {
         name: kind for name, kind in fields.items() if name not in FIXED[value]
     }
+
+
+@pytest.mark.parametrize(("told", "kept"), [(NodeQuiet, Quiet), (Finding, Fault)])
+def test_what_is_taken_over_by_name_is_of_one_type(told: type[Any], kept: type[Any]) -> None:
+    ours, theirs = get_type_hints(kept), get_type_hints(told)
+    shared = {name: kind for name, kind in ours.items() if name in theirs and name[0] != "_"}
+    assert shared == {name: theirs[name] for name in shared}
+    assert kept is not Quiet or shared.keys() == {name for name in ours if name[0] != "_"}
 
 
 def replaced(tree: ast.AST) -> set[str]:

@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.telling import story_of, why_job, why_node
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
-from holdfast.driver.core.decide import decide, turns_of
+from holdfast.driver.batch.deadlines import turns_of
+from holdfast.driver.core.decide import decide
 from holdfast.driver.core.events import AnyEvent, DiagnosticEnded
-from holdfast.driver.core.job.lost_epochs import LOST
+from holdfast.driver.core.job.epochs import LOST
 from holdfast.driver.core.state.model import FINISHED, Phase, State
 from holdfast.driver.core.turn import Decision
 from holdfast.driver.formats.encode import decode, encode

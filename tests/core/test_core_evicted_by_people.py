@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.defects import leave_alone
+from holdfast.driver.core.handlers.parking import leave_alone
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Free, Held, Holding, Lent, Promised, Returning
 from holdfast.driver.core.turn import Subject

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
-from holdfast.driver.core.job.lost_epochs import LOST
+from holdfast.driver.core.job.epochs import LOST
 from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.faults import Kind
 from holdfast.protocol.messages import Restore, Task

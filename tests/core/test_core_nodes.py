@@ -7,7 +7,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Allocate, Distrust, Instruct, Release, Trust
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Awaited, Source
-from holdfast.driver.core.state.outstanding import calls_for
+from holdfast.driver.core.state.orders import calls_for
 from holdfast.driver.people.admission import refuse
 from holdfast.protocol.faults import Finding, Kind, Weight
 

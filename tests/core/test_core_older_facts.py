@@ -10,6 +10,7 @@ from holdfast.driver.core.evidence import age, book
 from holdfast.driver.core.state.fact import Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.versions import Version
+from holdfast.driver.follow.patience import patience_of
 from holdfast.driver.formats.encode import decode, encode
 from holdfast.protocol.faults import Blame
 
@@ -44,7 +45,7 @@ def test_what_was_paid_is_paid() -> None:
 
 def test_patience_at_a_place_of_the_script_stays() -> None:
     facts = facts_of(COUNTED)
-    assert book.patience(facts, 20.0) == {"evaluate (train.py:31), step 40": 3}
+    assert patience_of(facts, 20.0) == {"evaluate (train.py:31), step 40": 3}
 
 
 def test_ends_keep_their_site_and_their_nodes() -> None:

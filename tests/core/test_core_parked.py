@@ -5,13 +5,12 @@ from typing import Any
 
 import pytest
 
-from holdfast.driver.batch.deadlines import next_deadline
+from holdfast.driver.batch.deadlines import MOST_TURNS, due, next_deadline
 from holdfast.driver.core import events as e
-from holdfast.driver.core.deadlines import MOST_TURNS, due
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.core.handlers import exam_callers, parking
 from holdfast.driver.core.handlers.parking import FIRST_S
-from holdfast.driver.core.job.lost_epochs import LOST
+from holdfast.driver.core.job.epochs import LOST
 from holdfast.driver.core.state.model import Phase, Purpose, State
 from holdfast.driver.core.turn import Turn
 from holdfast.driver.journal.draft import Draft

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.defects import leave_alone
 from holdfast.driver.core.events import Plan
+from holdfast.driver.core.handlers.parking import leave_alone
 from holdfast.driver.core.state.model import FINISHED, Phase
 from holdfast.driver.core.state.transitions import TRANSITIONS, IllegalTransition, check
 from holdfast.driver.core.turn import Subject

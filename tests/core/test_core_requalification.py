@@ -9,7 +9,7 @@ from holdfast.driver.core.effects import Allocate, HoldForExam, Release, Trust
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.core.state.node import Here, Lent, Node, Quarantined, Record
-from holdfast.driver.core.state.outstanding import calls_for
+from holdfast.driver.core.state.orders import calls_for
 from holdfast.driver.formats.encode import decode, encode
 from holdfast.driver.people.admission import refuse
 from holdfast.protocol.faults import Finding, Kind, Weight

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.driver.core.faults.stacks import FEW, told
+from holdfast.telemetry.analysis.stacks import FEW, told
 
 TRAINS = """\
 Process 71: python train.py

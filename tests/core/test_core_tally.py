@@ -80,7 +80,7 @@ def test_the_sums_are_those_of_what_the_nodes_told(seed: int) -> None:
             assert job.tally.ending == sum(map(is_ending, own))
             if job.seated and not job.vacant and not job.finished:
                 exits = tally.exits_of(state.nodes, job)
-                assert replace(job.tally, running=0, quiet=0) == tally.of(exits)
+                assert replace(job.tally, running=0, quiet=0) == tally.with_ends(Tally(), exits)
                 assert job.tally.running == sum(_ran(state, job, name) for name in job.nodes)
 
 

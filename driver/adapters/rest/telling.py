@@ -13,8 +13,6 @@ from holdfast.driver.adapters.rest import against
 from holdfast.driver.adapters.rest.hypotheses import HypothesisView, hypotheses_of
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.adapters.rest.views import node_state, reasons, tested_for
-from holdfast.driver.core.attempt import restore_step
-from holdfast.driver.core.attempt.quiet import quiet_of
 from holdfast.driver.core.events import (
     DiagnosticEnded,
     DriverStarted,
@@ -35,6 +33,7 @@ from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Source, Suspect
 from holdfast.driver.core.testing.off_the_job import due_s
 from holdfast.driver.people import job_lives
+from holdfast.driver.people.admission import steps_found
 from holdfast.driver.people.node_words import STATES
 from holdfast.driver.people.story import Line, lines_of
 from holdfast.driver.ports import Entry, Journal
@@ -348,7 +347,7 @@ def _job_fix(state: State, job: Job, last: Incident | None) -> str:
 
 def _ways(state: State, job: Job) -> str:
     """How a person ends the waiting for what its store has, by what is found now."""
-    newest = next(iter(restore_step.found(job, quiet_of(state.nodes, job))), None)
+    newest = next(iter(steps_found(state, job)), None)
     return "--from-start" if not newest else f"--from-step {newest} (or --from-start)"
 
 

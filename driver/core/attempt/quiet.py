@@ -5,7 +5,7 @@ have older ranks: it is asked at each word, of thousands. Told by `ranks`, asked
 ranks or waits for the end of older ones. Pure.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace
 
@@ -14,13 +14,8 @@ from holdfast.driver.core.state.node import Held, Node, Promised, Quiet
 from holdfast.driver.core.turn import Turn
 
 
-def quiet_on(node: Node, job: Job) -> Quiet | None:
-    """What a node of the job told in this epoch; None: it may have older ranks."""
-    return node.quiet_in(job.epoch)
-
-
 def is_quiet(node: Node, job: Job) -> bool:
-    return quiet_on(node, job) is not None
+    return node.quiet_in(job.epoch) is not None
 
 
 def is_ending(node: Node) -> bool:
@@ -30,13 +25,8 @@ def is_ending(node: Node) -> bool:
 
 def quiet_of(nodes: Mapping[str, Node], job: Job) -> dict[str, Quiet]:
     """What each of its nodes told, in rank order, then what its standbys did."""
-    return dict(_told(nodes, job))
-
-
-def _told(nodes: Mapping[str, Node], job: Job) -> Iterator[tuple[str, Quiet]]:
-    for name in job.members:
-        if name in nodes and (quiet := quiet_on(nodes[name], job)) is not None:
-            yield name, quiet
+    told = ((name, nodes[name].quiet_in(job.epoch)) for name in job.members if name in nodes)
+    return {name: quiet for name, quiet in told if quiet is not None}
 
 
 def killed_of(nodes: Mapping[str, Node], job: Job) -> tuple[int, ...]:

@@ -45,13 +45,6 @@ def chosen(job: Job, told: Told) -> Choice:
     return best(known_points.told(job, told), asked=job.granted)
 
 
-def found(job: Job, told: Told) -> tuple[int, ...]:
-    """Steps that the job could start from, the newest first."""
-    return tuple(
-        sorted({each.step for each in known_points.told(job, told) if each.usable}, reverse=True)
-    )
-
-
 def hindrance(job: Job, told: Told, point: RestorePoint | None) -> str:
     """Why its ranks may not start from `point` by themselves, or not yet; "" where they may.
 

@@ -5,26 +5,15 @@ that node's value and a few numbers; all of them are looked through only where a
 What a node told of an earlier epoch is nothing: epochs of all jobs are one row of numbers.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from signal import SIGABRT
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.attempt.ended_by import own_signal
 from holdfast.driver.core.state.model import Job, Tally
 from holdfast.driver.core.state.node import Exited, Node
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.messages import RankStatus
-
-
-def failed(status: RankStatus) -> bool:
-    """True where the rank did not end well."""
-    return bool(status.signal) or status.exit_code != 0
-
-
-def is_echo(status: RankStatus) -> bool:
-    """True where the death of a peer explains this one."""
-    return not status.signal and status.error is not None and status.error.in_collective
+from holdfast.telemetry.analysis.ends import failed, is_echo, own_signal
 
 
 def exits_of(nodes: Mapping[str, Node], job: Job) -> tuple[Exited, ...]:
@@ -72,15 +61,11 @@ def ended(turn: Turn, job: Job, node: str, exits: tuple[Exited, ...]) -> None:
         return
     before = ended_on(turn.nodes[node], job)
     turn.note(node, replace(held, exited=job.epoch, exits=(*before, *exits)))
-    turn.job(job.name, tally=_with(job.tally, exits))
+    turn.job(job.name, tally=with_ends(job.tally, exits))
 
 
-def of(exits: Iterable[Exited], running: int = 0) -> Tally:
-    """The sums of all of them."""
-    return _with(Tally(running=running), tuple(exits))
-
-
-def _with(tally: Tally, exits: tuple[Exited, ...]) -> Tally:
+def with_ends(tally: Tally, exits: Collection[Exited]) -> Tally:
+    """The sums with these, too."""
     bad = [exited.status for exited in exits if failed(exited.status)]
     causes = [status for status in bad if not is_echo(status)]
     return replace(

@@ -102,16 +102,3 @@ def cut(facts: Iterable[Fact], nodes: Mapping[str, Node], now: float) -> Iterato
             ends = (fact.subject.source, fact.subject.target)
             if all(x.name in nodes and nodes[x.name].subject == x for x in ends):
                 yield fact.subject
-
-
-def patience(facts: Iterable[Fact], now: float) -> dict[str, int]:
-    """How often a job was restarted for standing still, by where in its script: so much longer are
-    the detectors patient there. What it got past long ago is slow still, and counts once."""
-    times: dict[str, int] = {}
-    since_s = now - age.SITE_S
-    for fact in facts:
-        if fact.stood and (site := fact.about.site) is not None:
-            known = times.get(site.words, 0)
-            counts = fact.at_s > since_s and not age.behind(site, now)
-            times[site.words] = known + 1 if counts else max(1, known)
-    return times

@@ -5,11 +5,10 @@ nor does a device that failed, of which the place in the script is only where th
 """
 
 import re
-from signal import Signals
 
-from holdfast.driver.core.attempt.ended_by import own_signal, signal_of
 from holdfast.driver.core.state.model import Signature
-from holdfast.protocol.messages import RankError, RankStatus
+from holdfast.protocol.messages import RankStatus
+from holdfast.telemetry.analysis import ends
 
 _SENDERS = {
     "SIGKILL": ": the kernel does that where memory is short (see dmesg)",
@@ -25,17 +24,6 @@ _PASSING = re.compile(
 """Exceptions that tell of the world outside the script: network, files, servers."""
 _DEVICE = re.compile(r"\b(CUDA|HIP|NCCL|RCCL) error|cuDNN|CUBLAS", re.IGNORECASE)
 """Words of a device that failed: the place in the script is only where that was noticed."""
-_UNREADABLE = frozenset({"SyntaxError", "IndentationError", "TabError"})
-_NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
-_FRAME = re.compile(r'File "(?P<file>[^"]+)", line (?P<line>\d+)')
-_RAN = re.compile(
-    r'^ *File "(?P<file>[^"\n]+)", line \d+, in (?P<name>.*)(\n    (?P<source>.*))?', re.MULTILINE
-)
-"""A frame that ran, with its source: of a place where Python could not read on nothing is `in`."""
-_IMPORT = re.compile(r"(^|[:;]) *(import|from +\S+ +import)\b|\b(import_module|__import__)\b")
-"""In a line of source."""
-_IMPORTER = "<frozen importlib"
-"""The file of Python's own frames of an import: they show no source."""
 
 
 def signature(status: RankStatus) -> Signature | None:
@@ -49,60 +37,22 @@ def signature(status: RankStatus) -> Signature | None:
         how=how,
         step=status.step,
         relative=status.saved is not None,
-        unread=_unread(status.error),
-        outside=signal_of(status) > 0 and own_signal(status) is None,
-    )
-
-
-def _unread(error: RankError | None) -> bool:
-    """Whether Python could not read the script itself, of which nothing ran then, or a file that it
-    imports. What only is not there may be there for the next start: that is another exception.
-    """
-    if error is None or error.exception not in _UNREADABLE:
-        return False
-    ran = list(_RAN.finditer(error.traceback))
-    return _imports(ran[-1]) if ran else len(_FRAME.findall(error.traceback)) == 1
-
-
-def _imports(frame: re.Match[str]) -> bool:
-    """Also by a name, not by a word of the file's path."""
-    return (
-        frame["file"].startswith(_IMPORTER)
-        or frame["name"] == "import_module"
-        or bool(_IMPORT.search((frame["source"] or "").strip()))
+        unread=ends.unread(status.error),
+        outside=ends.sent_from_outside(status),
     )
 
 
 def _how(status: RankStatus) -> str:
     if status.out_of_memory:
         return ""
-    if number := signal_of(status):
-        return signal_name(number)
+    if number := ends.signal_of(status):
+        return ends.signal_name(number)
     error, code = status.error, f"exit code {status.exit_code or 0}"
     if error is None:
         return code
     if _PASSING.match(error.exception) or _DEVICE.search(error.message) or error.not_startable:
         return ""
-    return code + _words(error)
-
-
-def signal_name(number: int) -> str:
-    """`SIGKILL`, or `signal 42` where it has no name."""
-    try:
-        return Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def _words(error: RankError) -> str:
-    frames = list(_FRAME.finditer(error.traceback))
-    where = f" at {frames[-1]['file']}:{frames[-1]['line']}" if frames else ""
-    return f"{where}: {_NUMBER.sub('#', error.message)}"
-
-
-def ran(traceback: str) -> bool:
-    """Whether a line of the script ran, as far as its traceback shows."""
-    return _RAN.search(traceback) is not None
+    return code + ends.where(error)
 
 
 def killed(end: Signature | None, times: int) -> str:

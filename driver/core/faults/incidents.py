@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.faults import loss
-from holdfast.driver.core.faults.another_fault import is_another
+from holdfast.driver.core.faults.site import is_another
 from holdfast.driver.core.state.changes import IncidentChanges
-from holdfast.driver.core.state.model import Fault, Incident, Job
+from holdfast.driver.core.state.model import Fault, Incident, Job, Rollback
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import ALL_CLEAR, Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import ALL_CLEAR, Blame, Kind, Weight
 
 LOSSES = frozenset({Kind.NODE_LOST, Kind.EXECUTOR_LOST})
 """Kinds that a rack, a switch or a cut network gives to several nodes at once."""
@@ -55,7 +55,9 @@ def _hits(turn: Turn, job: Job, incident: Incident, fault: Fault) -> Incident:
         waiting=_with(incident.waiting, job.name),
         closed_s=None,
     )
-    return incident if fault.step is None else loss.reached(incident, job.name, fault.step)
+    if fault.step is None:
+        return incident
+    return _with_rollback(incident, job, loss.reached(_rollback(incident, job), fault.step))
 
 
 def _overtake(turn: Turn, job: Job, before: Incident, fault: Fault) -> None:
@@ -85,32 +87,19 @@ def _catching_up(
         return incident
     if job.restore is not None or job.best_step is not None:
         since = job.restore.step if job.restore is not None else 0
-        return loss.catching_up(incident, job.name, since)
+        return _with_rollback(incident, job, Rollback(before=since, again=True))
     own = [each.status.step for each in exits_of(turn.nodes, job) if each.status.step is not None]
     done = fault.step if fault.step is not None else min(own, default=None)
     reached = None if done is None else rollback.restored + done
-    return loss.catching_up(incident, job.name, reached)
+    return _with_rollback(incident, job, Rollback(before=reached, again=True))
 
 
-def fault_of(finding: Finding) -> Fault:
-    """A detector's finding as the recovery takes it."""
-    return Fault(
-        kind=finding.kind,
-        weight=finding.weight,
-        blame=finding.blame,
-        node=finding.node,
-        rank=finding.rank,
-        step=finding.step,
-        stalled_s=finding.stalled_s,
-        summary=finding.summary or f"{finding.kind} on {finding.node or finding.job}",
-        evidence=finding.evidence,
-        apart=finding.apart,
-        one_way=finding.one_way,
-        spot=finding.spot,
-        fix=finding.fix,
-        stuck=finding.stuck,
-        doubt=finding.doubt,
-    )
+def _rollback(incident: Incident, job: Job) -> Rollback:
+    return incident.rollbacks.get(job.name, Rollback())
+
+
+def _with_rollback(incident: Incident, job: Job, rollback: Rollback) -> Incident:
+    return replace(incident, rollbacks={**incident.rollbacks, job.name: rollback})
 
 
 def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:
@@ -197,7 +186,8 @@ def note_resumed(turn: Turn, job: Job, before: int | None) -> None:
     note(turn, job, resumed_s=turn.now)
     incident = turn.incidents.get(job.incident or 0)
     if incident is not None and before is not None and job.name in incident.rollbacks:
-        turn.put_incident(loss.furthest(incident, job.name, before))
+        lost = loss.furthest(incident.rollbacks[job.name], before)
+        turn.put_incident(_with_rollback(incident, job, lost))
 
 
 def note_restored(turn: Turn, job: Job, step: int, reached: int | None) -> None:
@@ -205,16 +195,16 @@ def note_restored(turn: Turn, job: Job, step: int, reached: int | None) -> None:
     be older than that."""
     incident = turn.incidents.get(job.incident or 0)
     if incident is not None:
-        known = loss.reached(incident, job.name, reached)
-        turn.put_incident(loss.went_back(known, job.name, step))
+        lost = loss.went_back(loss.reached(_rollback(incident, job), reached), step)
+        turn.put_incident(_with_rollback(incident, job, lost))
 
 
 def note_repeats(turn: Turn, job: Job, since: int, before: int) -> None:
     """Its script began again, which had saved step `since`, and had come as far as `before`."""
     incident = turn.incidents.get(job.incident or 0)
     if incident is not None:
-        known = loss.furthest(incident, job.name, before)
-        turn.put_incident(loss.went_back_unseen(known, job.name, since))
+        lost = loss.went_back_unseen(loss.furthest(_rollback(incident, job), before), since)
+        turn.put_incident(_with_rollback(incident, job, lost))
 
 
 def steps_known(turn: Turn, job: Job) -> bool:
@@ -249,9 +239,7 @@ def back(turn: Turn, name: str, outcome: str) -> None:
         return
     turn.job(name, incident=None)
     waiting = tuple(job for job in turn.incidents[number].waiting if job != name)
-    turn.incident(number, waiting=waiting)
-    if not waiting and not turn.incidents[number].outage:
-        close(turn, number, outcome)
+    close_at_rest(turn, turn.incident(number, waiting=waiting), outcome)
 
 
 def close(turn: Turn, number: int, outcome: str) -> None:
@@ -262,6 +250,12 @@ def close(turn: Turn, number: int, outcome: str) -> None:
     over = (incident.id for incident in closed if not _stands(turn, incident))
     for old in islice(over, surplus):
         turn.incidents.pop(old)
+
+
+def close_at_rest(turn: Turn, incident: Incident, outcome: str) -> None:
+    """End it, unless a job has to recover from it, or nodes are still silent."""
+    if not incident.waiting and not incident.outage:
+        close(turn, incident.id, outcome)
 
 
 def _stands(turn: Turn, incident: Incident) -> bool:

@@ -8,13 +8,20 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.attempt.ended_by import own_signal, signal_of
-from holdfast.driver.core.attempt.tally import failed, is_echo
 from holdfast.driver.core.faults import crash_signature
+from holdfast.driver.core.faults.fault import by_executor
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Exited
 from holdfast.protocol.faults import CHECKPOINT_REFUSED, Blame, Evidence, Kind, Weight
 from holdfast.protocol.messages import RankStatus
+from holdfast.telemetry.analysis.ends import (
+    failed,
+    is_echo,
+    own_signal,
+    sent_from_outside,
+    signal_name,
+    signal_of,
+)
 
 
 def only_echoes(job: Job) -> bool:
@@ -33,8 +40,8 @@ def root(exits: Sequence[Exited]) -> Exited | None:
     """The exit that explains the others; None where none failed."""
     bad = _failed(exits)
     causes = [exited for exited in bad if not is_echo(exited.status)]
-    if not causes:
-        return _left_early(exits) if bad else None
+    if not causes:  # the first, also with exit code 0: it is a fault once peers that need it die
+        return exits[0] if bad else None
     first = causes[0]
     if _class_of(first.status)[1] is not Blame.USER:
         return first
@@ -44,13 +51,6 @@ def root(exits: Sequence[Exited]) -> Exited | None:
 
 def _failed(exits: Sequence[Exited]) -> list[Exited]:
     return [exited for exited in exits if failed(exited.status)]
-
-
-def _left_early(exits: Sequence[Exited]) -> Exited:
-    """Of exits among which only echoes failed, the first. Where that is one with exit code 0, its
-    peers still needed the rank: to end well before others is no fault as long as none dies of it.
-    """
-    return exits[0]
 
 
 def _same_end(one: RankStatus, other: RankStatus) -> bool:
@@ -88,7 +88,7 @@ def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
         return replace(job.unlike, evidence=told, signature=crash_signature.signature(first.status))
     kind, blame = _class_of(first.status)
     echo = is_echo(first.status) or kind is Kind.CHECKPOINT_CORRUPT
-    error = first.status.error
+    error = first.status.error if kind is Kind.USER_EXCEPTION else None
     steps = [exited.step for exited in exits if exited.step is not None]
     return Fault(
         kind=kind,
@@ -100,7 +100,7 @@ def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
         step=max(steps, default=None),
         summary=summary(first),
         evidence=_evidence(first, exits),
-        traceback=(error.traceback or error.message) if error and kind_is_users(kind) else "",
+        traceback=(error.traceback or error.message) if error else "",
         own=not echo and own_signal(first.status) is not None,
         spared=_killed_on_several(first, exits),
         signature=None if echo else crash_signature.signature(first.status),
@@ -110,13 +110,9 @@ def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
 def _killed_on_several(first: Exited, exits: Sequence[Exited]) -> bool:
     """Whether ranks of several nodes were ended from outside at about the same time, this one among
     them: nothing speaks against the node that was heard of first."""
-    killed = [each for each in _failed(exits) if _sent_from_outside(each.status)]
+    sent = [each for each in _failed(exits) if sent_from_outside(each.status)]
+    killed = [each for each in sent if not (each.status.out_of_memory or is_echo(each.status))]
     return first in killed and len({each.node for each in killed}) > 1
-
-
-def _sent_from_outside(status: RankStatus) -> bool:
-    signalled = signal_of(status) > 0 and own_signal(status) is None
-    return signalled and not (status.out_of_memory or is_echo(status))
 
 
 def explained(exits: Sequence[Exited], fault: Fault) -> Fault:
@@ -125,7 +121,7 @@ def explained(exits: Sequence[Exited], fault: Fault) -> Fault:
     if not left or failed(left[0].status):
         return fault
     first = left[0]
-    told = Evidence(source=f"executor of {first.node}", text=summary(first))
+    told = by_executor(first.node, summary(first))
     return replace(
         fault,
         kind=Kind.ENDED_EARLY,
@@ -136,11 +132,6 @@ def explained(exits: Sequence[Exited], fault: Fault) -> Fault:
         signature=crash_signature.signature(first.status),
         spot="",
     )
-
-
-def kind_is_users(kind: Kind) -> bool:
-    """True for what the user's own code did."""
-    return kind is Kind.USER_EXCEPTION
 
 
 def _class_of(status: RankStatus) -> tuple[Kind, Blame]:
@@ -168,7 +159,7 @@ def summary(exited: Exited) -> str:
     if status.out_of_memory:
         return f"{who} was killed for memory: {memory(status.memory_limit_bytes)}"
     if status.signal:
-        return f"{who} died of {crash_signature.signal_name(status.signal)}"
+        return f"{who} died of {signal_name(status.signal)}"
     if status.error is not None and status.error.not_startable:
         return f"{who} could not be started: {status.error.message.removesuffix('.')}"
     if not failed(status):
@@ -195,9 +186,7 @@ def _evidence(first: Exited, exits: Sequence[Exited]) -> tuple[Evidence, ...]:
     bad.sort(key=lambda exited: is_echo(exited.status))
     if not failed(first.status):
         bad.insert(0, first)
-    return tuple(
-        Evidence(source=f"executor of {exited.node}", text=summary(exited)) for exited in bad[:8]
-    )
+    return tuple(by_executor(exited.node, summary(exited)) for exited in bad[:8])
 
 
 def _refuser(exits: Sequence[Exited]) -> str | None:

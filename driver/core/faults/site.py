@@ -1,16 +1,20 @@
-"""Where in its script a fault of a job was, and who told of it. Pure.
+"""Where in its script a fault of a job was, who told of it, and whether it is another than the one
+that its job is still recovering from.
 
-Called by the recovery and by `another_fault`: two faults at one site may have one cause.
+Called by the recovery and by `incidents`. Pure. Two faults at one site may have one cause. A job
+recovers from an incident until it is as far as it was, which may take long after its ranks run
+again; what happens to it meanwhile may have nothing to do with that.
 """
 
 from holdfast.driver.core.state.fact import FaultClass, Site
-from holdfast.driver.core.state.model import Fault, Job, Signature
+from holdfast.driver.core.state.model import Fault, Incident, Job, Phase, Signature
 from holdfast.driver.core.state.restore_point import Where
-from holdfast.protocol.faults import Blame, Kind
+from holdfast.protocol.faults import Blame, Kind, Weight
 
 SAID = frozenset({Kind.USER_EXCEPTION, Kind.ENDED_EARLY, Kind.OUT_OF_MEMORY})
 """What scripts tell of themselves; also whatever is the user's, and exit codes."""
 STANDSTILLS = frozenset({Kind.HANG, Kind.NO_PROGRESS})
+"""What is concluded of not hearing, while nobody has said anything; stacks tell more about it."""
 NO_SITE = frozenset(
     {Kind.JOURNAL_PUT_BACK, Kind.DEFECT, Kind.MAINTENANCE, Kind.REQUESTED, Kind.NODE_PROBLEM}
 )
@@ -60,7 +64,30 @@ def from_memory(job: Job) -> bool:
     return job.restore is not None and job.restore.where is Where.MEMORY
 
 
-def known(job: Job, fault: Fault) -> bool:
+def is_another(job: Job, incident: Incident, fault: Fault) -> bool:
+    """True where ranks ran again, and somebody else is at fault now."""
+    if not _ran_again(job, incident) or fault.kind is Kind.START_FAILED:
+        return False  # it may come of how the job was started again
+    if fault.node is None or incident.node is None:
+        return False  # the cause of the one may be the other's
+    if _known(job, fault) or (fault.kind is incident.kind and _doubtful(fault)):
+        return False
+    if fault.rank is None or incident.rank is None:
+        return fault.node != incident.node
+    return fault.rank != incident.rank  # one that dies elsewhere, too, was not cured
+
+
+def _doubtful(fault: Fault) -> bool:
+    """Who of the ranks is at fault may be chance: a suspicion, or a mistake in a script that all of
+    them run."""
+    return fault.weight is Weight.SUSPECT or fault.blame is Blame.USER
+
+
+def _ran_again(job: Job, incident: Incident) -> bool:
+    return job.phase is Phase.RUNNING and job.held is None and incident.restored_s is not None
+
+
+def _known(job: Job, fault: Fault) -> bool:
     """Whether the same end came already, before this one is noted, or may come of its start."""
     site = site_of(job, fault)
     if site is None or (site.fresh and from_memory(job)):

@@ -9,14 +9,15 @@ from msgspec.structs import replace
 from holdfast.driver.core import exams
 from holdfast.driver.core.attempt import quiet
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
+from holdfast.driver.core.faults.fault import by_executor, infrastructure
 from holdfast.driver.core.handlers import exam_callers, journal_restored, node_loss
 from holdfast.driver.core.placing.allocation import came, drop_start, drop_unready, there
 from holdfast.driver.core.recovery import next_step
-from holdfast.driver.core.state.model import Fault, Job, Purpose, Timer
+from holdfast.driver.core.state.model import Job, Purpose, Timer
 from holdfast.driver.core.state.node import Awaited, Broken, Connected, Held, Lent, Node, Promised
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import Kind, Weight
 
 
 def on_connected(turn: Turn, event: ExecutorConnected) -> None:
@@ -104,15 +105,9 @@ def _ranks_died(turn: Turn, node: str, name: str, *, unseen: bool) -> None:
     if job.seated and node in job.places:
         how = "ended while no driver was there" if unseen else "died"
         summary = f"the executor of {node} {how}, its ranks with it"
-        evidence = Evidence(source=f"executor of {node}", text="it connected as a new process")
-        fault = Fault(
-            kind=Kind.EXECUTOR_LOST,
-            weight=Weight.RESTART,
-            blame=Blame.INFRASTRUCTURE,
-            node=node,
-            summary=summary,
-            evidence=(evidence,),
-            spared=unseen,
+        told = by_executor(node, "it connected as a new process")
+        fault = infrastructure(
+            Kind.EXECUTOR_LOST, Weight.RESTART, summary, node, told, spared=unseen
         )
         held = turn.nodes[node].held
         if held is not None:

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
-from holdfast.driver.core.faults import incidents, root_cause, stacks
+from holdfast.driver.core.faults import incidents, root_cause
+from holdfast.driver.core.faults.fault import fault_of
+from holdfast.driver.core.faults.site import STANDSTILLS
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.fact import About, Bearing, Fact, OfStore
@@ -16,9 +18,7 @@ from holdfast.driver.core.state.model import Fault, Job, Timer
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Finding, Kind, Weight
-
-STUCK = frozenset({Kind.HANG, Kind.NO_PROGRESS})
-"""What stacks tell more about."""
+from holdfast.telemetry.analysis import stacks
 
 STORES = {Kind.STORE_FAILED: Bearing.ACCUSES, Kind.STORE_BACK: Bearing.ACQUITS}
 """What a job tells of its store, that other jobs may have as well."""
@@ -29,9 +29,10 @@ KEPT_STACKS = 16
 
 def on_found(turn: Turn, event: Found) -> None:
     finding = event.finding
-    if finding.node is not None and _is_strange(turn, finding.node):
-        return
-    fault = incidents.fault_of(finding)
+    known = turn.nodes.get(finding.node or "")
+    if finding.node is not None and (known is None or known.stranger):
+        return  # it harms no job, so it is nobody's incident
+    fault = fault_of(finding)
     job = _job_of(turn, finding)
     if finding.kind is Kind.COLLECTIVE_MISMATCH and job is not None and _concerns(job, finding):
         _explain(turn, job, fault)
@@ -102,7 +103,7 @@ def drop_unseen(turn: Turn) -> None:
 def _take_back(turn: Turn, job: Job, why: str) -> None:
     """Nothing is done about a standstill that was held back."""
     fault, incident = job.held, turn.incidents.get(job.incident or 0)
-    if fault is None or fault.kind not in STUCK:
+    if fault is None or fault.kind not in STANDSTILLS:
         return
     turn.drop_timers(job.name, Timer.STACKS)
     turn.job(job.name, held=None)
@@ -126,11 +127,6 @@ def _take_stacks(turn: Turn, job: Job, fault: Fault) -> None:
     turn.say(f"{fault.summary}: first take the stacks of its ranks", job.name)
 
 
-def _is_strange(turn: Turn, node: str) -> bool:
-    """True for what the cluster does not know: it harms no job, so it is nobody's incident."""
-    return node not in turn.nodes or turn.nodes[node].stranger
-
-
 def _job_of(turn: Turn, finding: Finding) -> Job | None:
     name = finding.job
     if name is None and (node := turn.nodes.get(finding.node or "")) is not None:
@@ -149,9 +145,9 @@ def _concerns(job: Job, finding: Finding) -> bool:
 
 
 def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
-    if fault.kind in STUCK:
+    if fault.kind in STANDSTILLS:
         fault = root_cause.explained(exits_of(turn.nodes, job), fault)
-    if fault.kind not in STUCK or not job.seated:
+    if fault.kind not in STANDSTILLS or not job.seated:
         next_step.recover(turn, job.name, fault)
     elif job.held is None:
         _take_stacks(turn, job, fault)
@@ -179,13 +175,5 @@ def _free_node(turn: Turn, node: str, fault: Fault) -> None:
         off_the_job.object_to(turn, node, fault.summary)
         return
     job = turn.nodes[node].job
-    incident = incidents.open_or_join(turn, None, fault)
-    turn.say(fault.summary)
-    eviction.evict(turn, node, incident.id, fault.summary)
-    if not incident.waiting and not incident.outage:
-        incidents.close(turn, incident.id, f"no job was using the node{_but(job)}")
-
-
-def _but(job: str | None) -> str:
-    """A job that is parked is not asked; it begins anew when it is looked at again."""
-    return f" but {job}, which is parked" if job is not None else ""
+    but = f" but {job}, which is parked" if job is not None else ""  # and begins anew later
+    eviction.evict_at_rest(turn, fault, f"no job was using the node{but}")

@@ -8,13 +8,13 @@ what the newest of them saved is of the line that is to be continued.
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import ExecutorConnected
-from holdfast.driver.core.job import lost_epochs
-from holdfast.driver.core.job.epochs import open_epoch
+from holdfast.driver.core.faults.fault import by_executor, infrastructure
+from holdfast.driver.core.job import epochs
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Fault, Job, Phase
 from holdfast.driver.core.state.node import Awaited, Node
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import Kind, Weight
 
 
 def note(turn: Turn, before: Node, event: ExecutorConnected) -> None:
@@ -30,9 +30,9 @@ def note(turn: Turn, before: Node, event: ExecutorConnected) -> None:
         "it was put back from a backup"
     )
     if event.epoch > known:
-        lost_epochs.leave_out(turn, event.epoch + lost_epochs.LOST, list(turn.jobs))
+        epochs.leave_out(turn, event.epoch + epochs.LOST, list(turn.jobs))
     elif event.epoch and node.job in turn.jobs:
-        lost_epochs.note(turn, turn.jobs[node.job], event.epoch, event.epoch)
+        epochs.note_lost(turn, turn.jobs[node.job], event.epoch, event.epoch)
 
 
 def act(turn: Turn, before: Node, event: ExecutorConnected) -> None:
@@ -63,13 +63,8 @@ def _knows_more(before: Node, event: ExecutorConnected) -> bool:
 def _recover(turn: Turn, job: Job, event: ExecutorConnected) -> None:
     """Whatever runs, it is not what the journal says."""
     text = f"it has followed order {event.epoch}, and the journal says {job.epoch}"
-    fault = Fault(
-        kind=Kind.JOURNAL_PUT_BACK,
-        weight=Weight.RESTART,
-        blame=Blame.INFRASTRUCTURE,
-        summary="the journal was put back from a backup",
-        evidence=(Evidence(source=f"executor of {event.node}", text=text),),
-    )
+    summary, told = "the journal was put back from a backup", by_executor(event.node, text)
+    fault = infrastructure(Kind.JOURNAL_PUT_BACK, Weight.RESTART, summary, None, told)
     if job.parked:
         turn.job(job.name, held=fault)  # until it is looked at again
     else:
@@ -81,4 +76,4 @@ def begin_anew(turn: Turn, job: Job, fault: Fault) -> None:
     if job.seated:
         next_step.recover(turn, job.name, fault)
     elif job.epoch and job.phase is not Phase.ALLOCATING:
-        open_epoch(turn, job.name)
+        epochs.open_epoch(turn, job.name)

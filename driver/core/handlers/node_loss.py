@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.attempt.tally import exits_of, failed
+from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.faults import incidents, root_cause
+from holdfast.driver.core.faults.fault import by_executor, infrastructure
 from holdfast.driver.core.handlers import oom_killed
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.recovery import next_step
@@ -19,7 +20,8 @@ from holdfast.driver.core.state.model import Fault, Job, Timer, Wanted
 from holdfast.driver.core.state.node import Awaited, Broken, Node
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import Evidence, Kind, Weight
+from holdfast.telemetry.analysis.ends import failed
 
 MOMENT = 0.25
 """Of the time that a silent executor has: so short is no silence. The rest is longer than the 10 s
@@ -50,8 +52,7 @@ def lose_missed(turn: Turn, job: Job) -> bool:
     exits = exits_of(turn.nodes, job) if missed else ()
     for name in missed:
         echo = next(exited for exited in exits if failed(exited.status))
-        text = f"rank {echo.status.rank} there lost a peer"
-        peers = Evidence(source=f"executor of {echo.node}", text=text)
+        peers = by_executor(echo.node, f"rank {echo.status.rank} there lost a peer")
         next_step.recover(turn, job.name, _loss(name, peers))
     return bool(missed)
 
@@ -78,14 +79,8 @@ def _no_connection(name: str) -> Evidence:
 
 def _loss(name: str, second: Evidence) -> Fault:
     """The cluster says that it is gone, and so does a second source."""
-    return Fault(
-        kind=Kind.NODE_LOST,
-        weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
-        node=name,
-        summary=f"{name} is lost",
-        evidence=(Evidence(source="cluster", text=f"{name} is gone"), second),
-    )
+    gone = Evidence(source="cluster", text=f"{name} is gone")
+    return infrastructure(Kind.NODE_LOST, Weight.CONCLUSIVE, f"{name} is lost", name, gone, second)
 
 
 def check_silence(turn: Turn) -> None:
@@ -166,14 +161,9 @@ def to_return(node: Node) -> bool:
 
 def _silence(turn: Turn, node: Node) -> Fault:
     text = f"no executor connected for {turn.policy.reconnect_s:g} s"
-    return Fault(
-        kind=Kind.EXECUTOR_LOST,
-        weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
-        node=node.name,
-        summary=f"{node.name} stays silent",
-        evidence=(Evidence(source="driver", text=text),),
-        silent=True,
+    told, summary = Evidence(source="driver", text=text), f"{node.name} stays silent"
+    return infrastructure(
+        Kind.EXECUTOR_LOST, Weight.CONCLUSIVE, summary, node.name, told, silent=True
     )
 
 
@@ -181,12 +171,7 @@ def _note_outage(turn: Turn, silent: list[str], held: int) -> None:
     if any(incident.outage and incident.open for incident in turn.incidents.values()):
         return
     summary = f"{len(silent)} of {held} nodes are silent at once: more than may be evicted for it"
-    fault = Fault(
-        kind=Kind.EXECUTOR_LOST,
-        weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
-        summary=summary,
-    )
+    fault = infrastructure(Kind.EXECUTOR_LOST, Weight.CONCLUSIVE, summary)
     incident = incidents.open_or_join(turn, None, fault)
     turn.incident(incident.id, outage=True, closed_s=None, nodes=tuple(silent))
     turn.add_fact(Fact(subject=OfCluster(), what=summary, bearing=Bearing.ACCUSES))
@@ -202,6 +187,4 @@ def end_outage(turn: Turn) -> None:
         return
     turn.add_fact(Fact(subject=OfCluster(), what=HEARD, bearing=Bearing.ACQUITS))
     for incident in outages:
-        turn.incident(incident.id, outage=False)
-        if not incident.waiting:
-            incidents.close(turn, incident.id, HEARD)
+        incidents.close_at_rest(turn, turn.incident(incident.id, outage=False), HEARD)

@@ -5,20 +5,9 @@ Called by `decide`. Pure. What it says of a node's end is one source of two; see
 
 from msgspec.structs import replace
 
+from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Release
-from holdfast.driver.core.events import (
-    AllocationFailed,
-    ClusterCallFailed,
-    ExecutorEnded,
-    ExecutorLingers,
-    NodeAllocated,
-    NodeAppeared,
-    NodeDistrusted,
-    NodeFits,
-    NodeReleased,
-    NodeTrusted,
-    NodeVanished,
-)
+from holdfast.driver.core.faults.fault import infrastructure
 from holdfast.driver.core.handlers import node_loss
 from holdfast.driver.core.job import maintenance
 from holdfast.driver.core.placing.allocation import (
@@ -30,7 +19,6 @@ from holdfast.driver.core.placing.allocation import (
     leave,
 )
 from holdfast.driver.core.recovery import next_step
-from holdfast.driver.core.state.model import Fault
 from holdfast.driver.core.state.node import (
     Against,
     Free,
@@ -45,17 +33,17 @@ from holdfast.driver.core.state.node import (
     Suspect,
     Trusted,
 )
-from holdfast.driver.core.state.outstanding import mark
+from holdfast.driver.core.state.orders import mark
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import Evidence, Kind, Weight
 
 FORMER = 8
 """Machines that had a name before and are remembered: so that two that have it in turn, for
 somebody's mistake, are not taken for ever new ones."""
 
 
-def on_appeared(turn: Turn, event: NodeAppeared) -> None:
+def on_appeared(turn: Turn, event: e.NodeAppeared) -> None:
     known = turn.nodes.get(event.node) or Node(name=event.node)
     note_there(turn, event)
     if event.machine and event.machine != known.machine:
@@ -68,7 +56,7 @@ def on_appeared(turn: Turn, event: NodeAppeared) -> None:
     _notice(turn, event)
 
 
-def note_there(turn: Turn, event: NodeAppeared) -> None:
+def note_there(turn: Turn, event: e.NodeAppeared) -> None:
     """The node is there, in that rack, and closed or not."""
     known = turn.nodes.get(event.node) or Node(name=event.node)
     rack = event.rack or known.rack
@@ -104,7 +92,7 @@ def _mark_again(turn: Turn, node: Node, quarantine: Quarantined) -> None:
     turn.say(f"{node.name} lost the mark that it is distrusted, and gets it again")
 
 
-def _notice(turn: Turn, event: NodeAppeared) -> None:
+def _notice(turn: Turn, event: e.NodeAppeared) -> None:
     """What the cluster says of maintenance, beside what people say."""
     if event.notice:
         by_s = None if event.within_s is None else turn.now + event.within_s
@@ -114,7 +102,7 @@ def _notice(turn: Turn, event: NodeAppeared) -> None:
         maintenance.withdraw(turn, event.node, Source.DRAIN)
 
 
-def on_fits(turn: Turn, event: NodeFits) -> None:
+def on_fits(turn: Turn, event: e.NodeFits) -> None:
     """The job may ask for the node again, when that is its turn."""
     job = turn.jobs.get(event.job)
     if job is not None and event.node in job.unfit:
@@ -123,7 +111,7 @@ def on_fits(turn: Turn, event: NodeFits) -> None:
         turn.say(f"{event.node} has room for {job.name} now")
 
 
-def note_gone(turn: Turn, event: NodeVanished) -> bool:
+def note_gone(turn: Turn, event: e.NodeVanished) -> bool:
     """The node is not there. False: that is no news."""
     node = turn.nodes.get(event.node)
     if node is None or not node.present:
@@ -133,7 +121,7 @@ def note_gone(turn: Turn, event: NodeVanished) -> bool:
     return True
 
 
-def on_vanished(turn: Turn, event: NodeVanished) -> None:
+def on_vanished(turn: Turn, event: e.NodeVanished) -> None:
     if not note_gone(turn, event):
         return
     node_loss.confirm(turn, event.node)
@@ -156,7 +144,7 @@ def _kept(node: Node) -> bool:
     return node.connected or not nobodys or Source.PERSON in node.against
 
 
-def on_allocated(turn: Turn, event: NodeAllocated) -> None:
+def on_allocated(turn: Turn, event: e.NodeAllocated) -> None:
     node = turn.nodes.get(event.node)
     promise = _promise(node, event.job)
     if node is None or promise is None or _late(node, event.cause):
@@ -173,7 +161,7 @@ def _promise(node: Node | None, job: str) -> Promised | None:
     return promise if isinstance(promise, Promised) and promise.job == job else None
 
 
-def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
+def on_allocation_failed(turn: Turn, event: e.AllocationFailed) -> None:
     node = turn.nodes.get(event.node)
     if node is None:
         return
@@ -194,14 +182,14 @@ def on_allocation_failed(turn: Turn, event: AllocationFailed) -> None:
         drop_unready(turn, event.job, [event.node], why)
 
 
-def _learn_late(turn: Turn, event: AllocationFailed) -> None:
+def _learn_late(turn: Turn, event: e.AllocationFailed) -> None:
     """A start was undone while more of its nodes were waited for, in vain: each had its turn."""
     if event.late and event.job in turn.jobs:
         why = f"it could not be allocated: {event.why}"
         find_unfit(turn, event.job, {event.node: why}, late=True)
 
 
-def _do_without(turn: Turn, event: AllocationFailed, why: str) -> None:
+def _do_without(turn: Turn, event: e.AllocationFailed, why: str) -> None:
     """Without the node, and without those that would be refused as well."""
     drop_unfit(turn, event.job, [event.node], why, late=event.late)
     others = {node: why for node, why in event.others.items() if node in turn.nodes}
@@ -210,7 +198,7 @@ def _do_without(turn: Turn, event: AllocationFailed, why: str) -> None:
     leave(turn, *(node for node in members if not turn.nodes[node].allocated))
 
 
-def on_released(turn: Turn, event: NodeReleased) -> None:
+def on_released(turn: Turn, event: e.NodeReleased) -> None:
     node = turn.nodes.get(event.node)
     if node is None or not node.releasing or _late(node, event.cause):
         return
@@ -218,27 +206,27 @@ def on_released(turn: Turn, event: NodeReleased) -> None:
     turn.say(f"{event.node} is given back")
 
 
-def on_distrusted(turn: Turn, event: NodeDistrusted) -> None:
+def on_distrusted(turn: Turn, event: e.NodeDistrusted) -> None:
     node = turn.nodes.get(event.node)
     if node is not None and node.quarantine and not node.quarantine.marked:
         turn.set_trust(event.node, replace(node.quarantine, marked=True))
         turn.say(f"the cluster keeps work off {event.node}")
 
 
-def on_trusted(turn: Turn, event: NodeTrusted) -> None:
+def on_trusted(turn: Turn, event: e.NodeTrusted) -> None:
     node = turn.nodes.get(event.node)
     if node is not None and node.trust == Trusted(unmark=True):
         turn.set_trust(event.node, Trusted())
         turn.say(f"the cluster may use {event.node} again")
 
 
-def on_call_failed(turn: Turn, event: ClusterCallFailed) -> None:
+def on_call_failed(turn: Turn, event: e.ClusterCallFailed) -> None:
     if event.node in turn.nodes:
         turn.set_retry(event.node, turn.now + turn.policy.retry_s)
         turn.say(f"{event.call} of {event.node} failed ({event.why}); it is tried again")
 
 
-def on_ended(turn: Turn, event: ExecutorEnded) -> None:
+def on_ended(turn: Turn, event: e.ExecutorEnded) -> None:
     """Its place goes to a standby, to another node, or to the same one once it is given back: after
     a while, where it ended before it came, for its node may refuse the next in the same way.
     """
@@ -256,28 +244,27 @@ def on_ended(turn: Turn, event: ExecutorEnded) -> None:
         why = f"its executor ended before it came: {event.why}"
         drop_unfit(turn, event.job, [event.node], why)
         return
-    fault = Fault(
-        kind=Kind.EXECUTOR_LOST,
-        weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
-        node=event.node,
-        summary=f"the cluster ended the executor of {event.job} on {event.node}: {event.why}",
-        evidence=(Evidence(source="cluster", text=event.why),),
-        spared=True,
+    summary, told = _ended(event), Evidence(source="cluster", text=event.why)
+    fault = infrastructure(
+        Kind.EXECUTOR_LOST, Weight.CONCLUSIVE, summary, event.node, told, spared=True
     )
     next_step.recover(turn, event.job, fault)
 
 
-def note_ended(turn: Turn, event: ExecutorEnded) -> None:
+def _ended(event: e.ExecutorEnded) -> str:
+    return f"the cluster ended the executor of {event.job} on {event.node}: {event.why}"
+
+
+def note_ended(turn: Turn, event: e.ExecutorEnded) -> None:
     """A job that is parked does without the node; it begins anew when it is looked at again."""
     node, job = turn.nodes.get(event.node), turn.jobs.get(event.job)
     has = node is not None and node.allocated and node.job == event.job
     if has and job is not None and job.parked:
         leave(turn, event.node)
-        turn.say(f"the cluster ended the executor of {event.job} on {event.node}: {event.why}")
+        turn.say(_ended(event))
 
 
-def on_lingers(turn: Turn, event: ExecutorLingers) -> None:
+def on_lingers(turn: Turn, event: e.ExecutorLingers) -> None:
     """Have it removed, where its node is away without its consent: who still runs there is fenced
     by its epoch.
 

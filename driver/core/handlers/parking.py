@@ -1,23 +1,40 @@
-"""Jobs in whose affairs a defect of ours was met: left alone for a while, then looked at again.
+"""A defect of ours, met while deciding: in whose affairs that was is left alone for a while, then
+looked at again, and the others go on.
 
-Called where `decide` raised, and by ticks. Pure. What runs goes on meanwhile, and what is heard of
-it is not listened to: so it is told once more, and who was waited for has so much longer.
+Called by `driver.journal.draft` where a decision raised, and by ticks. Pure. What runs goes on
+meanwhile, and what is heard of it is not listened to: so it is told once more, and who was waited
+for has so much longer.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core import exams
+from holdfast.driver.core.faults.fault import infrastructure
 from holdfast.driver.core.handlers import journal_restored, node_loss
 from holdfast.driver.core.handlers.stalls import Later
+from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.recovery import next_step
-from holdfast.driver.core.state.model import Fault, Job, Purpose
-from holdfast.driver.core.state.node import Backoff, Node
-from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Kind, Weight
+from holdfast.driver.core.state.model import Job, Purpose, State
+from holdfast.driver.core.state.node import Backoff, Node, Source, Trusted
+from holdfast.driver.core.turn import Decision, Subject, Turn
+from holdfast.protocol.faults import Kind, Weight
 
 FIRST_S = 60.0
 """Until who met a defect is looked at again: what is known of him may be another thing by then."""
 
 LONGEST_S = 3600.0
 """However often it was met. A look costs one line of the journal, and of the log one traceback."""
+
+
+def leave_alone(state: State, at: Subject, why: str, now: float, policy: Policy) -> Decision | None:
+    """The job is parked, or what is due of the node put off; None where neither can be done."""
+    turn = Turn(state, now, policy)
+    job = state.jobs.get(at.job or "")
+    if job is not None and not left_alone(job, now):
+        park(turn, job.name, why)
+    elif at.node in state.nodes:
+        _put_off(turn, at.node or "", why)
+    return turn.close() if turn.touched_jobs or turn.touched_nodes else None
 
 
 def longer(known: Backoff | None, now: float) -> Backoff:
@@ -30,6 +47,32 @@ def longer(known: Backoff | None, now: float) -> Backoff:
 def left_alone(job: Job, now: float) -> bool:
     """Whether it is parked, and not to come back yet."""
     return bool(job.parked) and job.backoff is not None and job.backoff.until_s > now
+
+
+def _put_off(turn: Turn, node: str, why: str) -> None:
+    """Look at nothing of this node's that is due, for a while; whatever runs there goes on."""
+    known = turn.nodes[node]
+    backoff = longer(known.backoff, turn.now)
+    later_s = backoff.until_s
+    rest, out = known.against.get(Source.REST), known.trust
+    if _due(turn, known.silent_check_s):
+        turn.look_at_silence(node, later_s)
+    if _due(turn, known.retry_s):
+        turn.set_retry(node, later_s)
+    if rest is not None and _due(turn, rest.until_s):
+        turn.object_to(node, Source.REST, replace(rest, until_s=later_s))
+    if not isinstance(out, Trusted) and _due(turn, out.exam_s):
+        turn.set_trust(node, replace(out, exam_s=later_s))
+    exam = turn.exams.get(known.exam or "")
+    if exam is not None and _due(turn, exam.until_s):
+        exams.later(turn, exam, later_s)
+    if turn.touched_nodes:  # else nothing of it was due
+        turn.set_backoff(node, backoff)
+        turn.say(f"{node} is looked at again in {backoff.wait_s:g} s: {why}")
+
+
+def _due(turn: Turn, at_s: float | None) -> bool:
+    return at_s is not None and at_s <= turn.now
 
 
 def park(turn: Turn, name: str, why: str) -> None:
@@ -67,12 +110,8 @@ def _begin_anew(turn: Turn, job: Job) -> None:
     lost = [name for name in seated if _has_lost(turn.nodes.get(name), job)]
     if not lost:
         return
-    fault = Fault(
-        kind=Kind.EXECUTOR_LOST,
-        weight=Weight.RESTART,
-        blame=Blame.INFRASTRUCTURE,
-        summary=f"{job.name} lost its ranks on {', '.join(lost)} while it was parked",
-    )
+    summary = f"{job.name} lost its ranks on {', '.join(lost)} while it was parked"
+    fault = infrastructure(Kind.EXECUTOR_LOST, Weight.RESTART, summary)
     next_step.recover(turn, job.name, fault)
 
 

@@ -3,31 +3,23 @@
 Called by `decide`. Pure. Whatever belongs to an epoch that is over is ignored here, once for all.
 """
 
+import msgspec
 from msgspec.structs import replace
 
+from holdfast.driver.core import events as e
 from holdfast.driver.core.attempt import known_points, quiet, restore_step, saving, tally
-from holdfast.driver.core.events import (
-    CheckpointStored,
-    NodeQuiet,
-    OfEpoch,
-    ProgressSeen,
-    RanksExited,
-    RanksRunning,
-    RendezvousLost,
-    RendezvousReady,
-    SaveProgressed,
-    StepsRepeated,
-)
 from holdfast.driver.core.faults import incidents, root_cause
+from holdfast.driver.core.faults.fault import by_executor, infrastructure
 from holdfast.driver.core.recovery import facts, next_step
-from holdfast.driver.core.state.model import Fault, Job, Timer
+from holdfast.driver.core.state.model import Job, Timer
 from holdfast.driver.core.state.node import Exited, Quiet
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import Kind, Weight
 from holdfast.protocol.messages import RankStatus, Stored
+from holdfast.telemetry.analysis.ends import failed
 
 
-def current(turn: Turn, event: OfEpoch) -> Job | None:
+def current(turn: Turn, event: e.OfEpoch) -> Job | None:
     """The job, if the event is of its current epoch."""
     job = turn.jobs.get(event.job)
     if job is None or job.finished or job.parked or event.epoch != job.epoch:
@@ -35,7 +27,7 @@ def current(turn: Turn, event: OfEpoch) -> Job | None:
     return job
 
 
-def _for_its_job(turn: Turn, event: NodeQuiet) -> NodeQuiet:
+def _for_its_job(turn: Turn, event: e.NodeQuiet) -> e.NodeQuiet:
     """A standby that was told a later epoch of another job goes on under that one: what it tells
     under it is of the epoch of its job.
     """
@@ -46,26 +38,15 @@ def _for_its_job(turn: Turn, event: NodeQuiet) -> NodeQuiet:
     return replace(event, epoch=job.epoch) if event.epoch == told else event
 
 
-def on_quiet(turn: Turn, event: NodeQuiet) -> None:
+def on_quiet(turn: Turn, event: e.NodeQuiet) -> None:
     event = _for_its_job(turn, event)
     job = current(turn, event)
     if job is None or not turn.has(job, event.node):
         return
     if job.seated and event.node not in job.standbys:
         return
-    told = Quiet(
-        epoch=event.epoch,
-        killed=event.killed,
-        snapshots=event.snapshots,
-        stored=event.stored,
-        looking=event.looking,
-        preparing=event.preparing,
-        warming=event.warming,
-        damaged=event.damaged,
-        store_error=event.store_error,
-        agent_silent=event.agent_silent,
-    )
-    before = quiet.quiet_on(turn.nodes[event.node], job)
+    told = msgspec.convert(event, Quiet, from_attributes=True)  # what both have has the same name
+    before = turn.nodes[event.node].quiet_in(job.epoch)
     if before == told:
         return
     quiet.note(turn, job, event.node, told)
@@ -74,13 +55,13 @@ def on_quiet(turn: Turn, event: NodeQuiet) -> None:
         turn.say(f"no earlier rank is left on {event.node}")
 
 
-def on_saving(turn: Turn, event: SaveProgressed) -> None:
+def on_saving(turn: Turn, event: e.SaveProgressed) -> None:
     job = current(turn, event)
     if job is not None:
         saving.gets_on(turn, job, event.taken_bytes)
 
 
-def on_stored(turn: Turn, event: CheckpointStored) -> None:
+def on_stored(turn: Turn, event: e.CheckpointStored) -> None:
     """Of an older epoch too: what was acknowledged is remembered, however late that is told."""
     job = turn.jobs.get(event.job)
     if job is None or job.finished:
@@ -92,7 +73,7 @@ def on_stored(turn: Turn, event: CheckpointStored) -> None:
         turn.say(f"the checkpoint of step {event.step} is in the store")
 
 
-def on_rendezvous_ready(turn: Turn, event: RendezvousReady) -> None:
+def on_rendezvous_ready(turn: Turn, event: e.RendezvousReady) -> None:
     """Ranks that were told of another one wait there: it died as they were on their way."""
     job = current(turn, event)
     if job is None or event.node != job.host or job.rendezvous == event.rendezvous:
@@ -104,7 +85,7 @@ def on_rendezvous_ready(turn: Turn, event: RendezvousReady) -> None:
         turn.say(f"the rendezvous of attempt {job.attempt + 1} listens on {event.node}")
 
 
-def on_rendezvous_lost(turn: Turn, event: RendezvousLost) -> None:
+def on_rendezvous_lost(turn: Turn, event: e.RendezvousLost) -> None:
     job = current(turn, event)
     if job is not None and job.seated and event.node == job.rendezvous_host:
         text = "its process is gone, and no step has been completed since it listened"
@@ -120,18 +101,12 @@ def _store_lost(turn: Turn, job: Job, text: str) -> None:
         return
     node = job.rendezvous_host
     summary = f"the rendezvous of attempt {job.attempt} on {node} died before its ranks had met"
-    fault = Fault(
-        kind=Kind.START_FAILED,
-        weight=Weight.RESTART,
-        blame=Blame.INFRASTRUCTURE,
-        node=node,
-        summary=summary,
-        evidence=(Evidence(source=f"executor of {node}", text=text),),
-    )
+    told = by_executor(node, text)
+    fault = infrastructure(Kind.START_FAILED, Weight.RESTART, summary, node, told)
     next_step.recover(turn, job.name, fault)
 
 
-def on_running(turn: Turn, event: RanksRunning) -> None:
+def on_running(turn: Turn, event: e.RanksRunning) -> None:
     job = current(turn, event)
     if job is None or not _has_ranks(turn, job, event.node):
         return
@@ -141,7 +116,7 @@ def on_running(turn: Turn, event: RanksRunning) -> None:
     turn.say(f"the ranks on {event.node} run")
 
 
-def on_exited(turn: Turn, event: RanksExited) -> None:
+def on_exited(turn: Turn, event: e.RanksExited) -> None:
     """Note the exits, in order; a failed one is judged when the window closes."""
     job = current(turn, event)
     if job is None or not _has_ranks(turn, job, event.node):
@@ -156,7 +131,7 @@ def on_exited(turn: Turn, event: RanksExited) -> None:
     turn.job(job.name, best_step=best)
     ranks = ", ".join(str(status.rank) for status in new)
     turn.say(f"rank {ranks} on {event.node} ended")
-    if any(tally.failed(status) for status in new):
+    if any(failed(status) for status in new):
         _gather(turn, job.name)
 
 
@@ -165,7 +140,7 @@ def _has_ranks(turn: Turn, job: Job, node: str) -> bool:
     return job.seated and turn.has(job, node) and node not in job.standbys
 
 
-def _exit(turn: Turn, event: RanksExited, status: RankStatus) -> Exited:
+def _exit(turn: Turn, event: e.RanksExited, status: RankStatus) -> Exited:
     saved = max(status.saved or 0, event.saved)
     return Exited(node=event.node, status=status, step=event.step, saved=saved, at=turn.sequence)
 
@@ -182,7 +157,7 @@ def _gather(turn: Turn, name: str) -> None:
         turn.set_timer(name, Timer.GATHER, after_s)
 
 
-def on_repeated(turn: Turn, event: StepsRepeated) -> None:
+def on_repeated(turn: Turn, event: e.StepsRepeated) -> None:
     """The script began again by itself: until it is as far as it was, what it does was done.
 
     Ranks that were given a checkpoint began there, whatever they count themselves.
@@ -194,7 +169,7 @@ def on_repeated(turn: Turn, event: StepsRepeated) -> None:
     turn.say(f"{job.name} began again {_where(event)}", job.name)
 
 
-def _where(event: StepsRepeated) -> str:
+def _where(event: e.StepsRepeated) -> str:
     """Whether a script goes on from what it has saved itself nobody sees."""
     again = restore_step.again(event.before, event.since)
     if not event.since:
@@ -206,7 +181,7 @@ def _where(event: StepsRepeated) -> str:
     )
 
 
-def on_progress(turn: Turn, event: ProgressSeen) -> None:
+def on_progress(turn: Turn, event: e.ProgressSeen) -> None:
     """A step that no epoch had reached: whatever was wrong is over."""
     job = current(turn, event)
     first = event.step is not None and job is not None and job.best_step is None
@@ -224,7 +199,7 @@ def on_progress(turn: Turn, event: ProgressSeen) -> None:
     )
 
 
-def _went_on(turn: Turn, job: Job, event: ProgressSeen) -> str:
+def _went_on(turn: Turn, job: Job, event: e.ProgressSeen) -> str:
     if event.stepless:
         return "trains: its collectives go on, though no step of an optimizer is seen"
     if event.step is None and job.attempt > 1 and job.restore is None:

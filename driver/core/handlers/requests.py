@@ -5,20 +5,8 @@ Called by `decide`. Pure.
 
 from msgspec.structs import replace
 
+from holdfast.driver.core import events as e
 from holdfast.driver.core.attempt import known_points
-from holdfast.driver.core.events import (
-    DeleteRequested,
-    JobSubmitted,
-    NodeEvictRequested,
-    NodeMaintainRequested,
-    NodeRestoreRequested,
-    Plan,
-    RanksLeft,
-    ResumeRequested,
-    StopRequested,
-    SuspendRequested,
-)
-from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job import finish, maintenance
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import eviction
@@ -35,7 +23,7 @@ BEFORE_EPOCH = frozenset({Phase.PENDING, Phase.ALLOCATING, Phase.SUSPENDED})
 """Phases in which no rank can be anywhere."""
 
 
-def on_submitted(turn: Turn, event: JobSubmitted) -> None:
+def on_submitted(turn: Turn, event: e.JobSubmitted) -> None:
     if event.job in turn.jobs:
         return
     plan = event.plan
@@ -55,7 +43,7 @@ def on_submitted(turn: Turn, event: JobSubmitted) -> None:
         turn.set_timer(event.job, Timer.DEADLINE, plan.deadline_s)
 
 
-def on_suspend(turn: Turn, event: SuspendRequested) -> None:
+def on_suspend(turn: Turn, event: e.SuspendRequested) -> None:
     job = turn.jobs.get(event.job)
     if job is None or job.finished or job.parked or job.wanted is not Wanted.RUN:
         return
@@ -68,7 +56,7 @@ def on_suspend(turn: Turn, event: SuspendRequested) -> None:
     _wind_down(turn, job)
 
 
-def on_resume(turn: Turn, event: ResumeRequested) -> None:
+def on_resume(turn: Turn, event: e.ResumeRequested) -> None:
     _grant(turn, event)
     job = turn.jobs.get(event.job)
     if job is None or job.wanted is not Wanted.SUSPEND:
@@ -89,7 +77,7 @@ def _goes_on(job: Job) -> str:
     return f"no checkpoint of {job.name} is known: {where}"
 
 
-def _grant(turn: Turn, event: ResumeRequested) -> None:
+def _grant(turn: Turn, event: e.ResumeRequested) -> None:
     """Note where a person wants ranks to start, whatever the store has, or had."""
     job = turn.jobs.get(event.job)
     if job is None or event.from_step is None or job.seated or job.finished:
@@ -99,11 +87,11 @@ def _grant(turn: Turn, event: ResumeRequested) -> None:
     turn.say(f"{event.who} wants {job.name} to go on {where}", job.name)
 
 
-def on_stop(turn: Turn, event: StopRequested) -> None:
+def on_stop(turn: Turn, event: e.StopRequested) -> None:
     _stop(turn, event.job, Wanted.STOP, f"{event.who} wants {event.job} stopped")
 
 
-def on_left(turn: Turn, event: RanksLeft) -> None:
+def on_left(turn: Turn, event: e.RanksLeft) -> None:
     """For people alone. Where ranks ended by themselves, they have said how far they were."""
     job = turn.jobs.get(event.job)
     given_up = job is not None and job.phase is Phase.FAILED and not job.exits
@@ -111,7 +99,7 @@ def on_left(turn: Turn, event: RanksLeft) -> None:
         turn.job(event.job, reached=event.reached)
 
 
-def on_delete(turn: Turn, event: DeleteRequested) -> None:
+def on_delete(turn: Turn, event: e.DeleteRequested) -> None:
     job = turn.jobs.get(event.job)
     if job is not None and job.finished:
         finish.drop(turn, event.job)
@@ -119,7 +107,7 @@ def on_delete(turn: Turn, event: DeleteRequested) -> None:
         _stop(turn, event.job, Wanted.DELETE, f"{event.who} wants {event.job} deleted")
 
 
-def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
+def on_evict(turn: Turn, event: e.NodeEvictRequested) -> None:
     node = turn.nodes.get(event.node)
     if node is None or (node.quarantine and node.quarantine.by_person):
         return
@@ -141,10 +129,7 @@ def on_evict(turn: Turn, event: NodeEvictRequested) -> None:
     if job is not None and not (job.parked or eviction.stays(job, event.node)):
         next_step.recover(turn, job.name, fault)
         return
-    incident = incidents.open_or_join(turn, None, fault)
-    turn.say(fault.summary)
-    eviction.evict(turn, event.node, incident.id, wanted, asked=True)
-    incidents.close(turn, incident.id, _at_rest(job))
+    eviction.evict_at_rest(turn, fault, _at_rest(job), asked=True)
 
 
 def _at_rest(job: Job | None) -> str:
@@ -154,7 +139,7 @@ def _at_rest(job: Job | None) -> str:
     return f"{job.name} {'is parked' if job.parked else 'was ending already'}"
 
 
-def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
+def on_restore(turn: Turn, event: e.NodeRestoreRequested) -> None:
     node = turn.nodes.get(event.node)
     doubted = node is not None and not isinstance(node.trust, Trusted)
     if node is None or not (doubted or Source.PERSON in node.against):
@@ -166,7 +151,7 @@ def on_restore(turn: Turn, event: NodeRestoreRequested) -> None:
         eviction.trust(turn, event.node, asked=True)
 
 
-def on_maintain(turn: Turn, event: NodeMaintainRequested) -> None:
+def on_maintain(turn: Turn, event: e.NodeMaintainRequested) -> None:
     if event.node not in turn.nodes:
         return
     by_s = None if event.within_s is None else turn.now + event.within_s
@@ -196,7 +181,7 @@ def _wind_down(turn: Turn, job: Job) -> None:
         open_epoch(turn, job.name, stop="grace")
 
 
-def _store(plan: Plan) -> str:
+def _store(plan: e.Plan) -> str:
     """Said of a folder that the user named: other jobs may have left checkpoints beside it."""
     task = plan.task
     beside_logs = task.store_url.startswith(f"file://{task.log_root}/")

@@ -10,6 +10,7 @@ from holdfast.driver.core.attempt.quiet import is_ending, is_quiet, quiet_of
 from holdfast.driver.core.attempt.tally import exits_of, runs_on
 from holdfast.driver.core.events import Ticked
 from holdfast.driver.core.faults import incidents, root_cause
+from holdfast.driver.core.faults.fault import infrastructure
 from holdfast.driver.core.handlers import exam_callers, executors, findings, node_loss, parking
 from holdfast.driver.core.job import finish, maintenance
 from holdfast.driver.core.job.epochs import open_epoch
@@ -18,10 +19,10 @@ from holdfast.driver.core.placing.allocation import drop_unready, give_back, lea
 from holdfast.driver.core.recovery import facts, next_step
 from holdfast.driver.core.state.model import Failure, Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Node, Source
-from holdfast.driver.core.state.outstanding import calls_for
+from holdfast.driver.core.state.orders import calls_for
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Kind, Weight
+from holdfast.protocol.faults import Kind, Weight
 
 
 def on_tick(turn: Turn, event: Ticked) -> None:
@@ -143,14 +144,8 @@ def _has_place(turn: Turn, name: str, node: str) -> bool:
 
 
 def _unkillable(node: str) -> Fault:
-    return Fault(
-        kind=Kind.NOT_QUIET,
-        weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
-        node=node,
-        summary=f"ranks on {node} cannot be ended",
-        silent=True,
-    )
+    summary = f"ranks on {node} cannot be ended"
+    return infrastructure(Kind.NOT_QUIET, Weight.CONCLUSIVE, summary, node, silent=True)
 
 
 def _no_store(turn: Turn, job: Job) -> None:

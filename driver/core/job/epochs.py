@@ -1,7 +1,9 @@
 """From one epoch to the next: end what runs, wait until it is quiet, agree on a step, seat ranks.
 
 Called by the other machines of the core (`open_epoch`) and by `advance` (`seat`). Pure. Everything
-a node is told follows from the fields that change here; see `orders`.
+a node is told follows from the fields that change here; see `orders`. An epoch that is given twice
+would put two lines of training under one name in the store: those that a journal lacks, which was
+put back from a backup, are left out; `journal_restored` tells of them.
 """
 
 from msgspec.structs import replace
@@ -9,9 +11,9 @@ from msgspec.structs import replace
 from holdfast.driver.core import exams
 from holdfast.driver.core.attempt import known_points, quiet, restore_step
 from holdfast.driver.core.faults import incidents
-from holdfast.driver.core.job import lost_epochs
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.model import Attempt, Job, Tally, Timer
+from holdfast.driver.core.state.node import Awaited
 from holdfast.driver.core.state.restore_point import Choice
 from holdfast.driver.core.turn import Turn
 
@@ -27,10 +29,16 @@ PER_EPOCH = (
     Timer.SETTLE,
 )
 
+LOST = 1_000
+"""So many epochs are taken for lost, and not given again: others than those who have come back by
+now may have followed later ones."""
+
+# ---------------------------------------------------------------- to the next one
+
 
 def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> None:
     """Fence off what ran: a new epoch in which no rank may run yet."""
-    epoch = lost_epochs.give(turn)
+    epoch = _give(turn)
     job = turn.jobs[name]
     exams.drop(turn, job.exam)
     ending = quiet.end_all(turn, job) if job.seated else job.tally.ending
@@ -77,6 +85,8 @@ def seat(turn: Turn, name: str) -> bool:
         return False
     step = point.step if point else 0
     job = turn.put_job(replace(job, layout=_numbered(job)))
+    version, layout = job.version.number, job.layout.number
+    begun = Attempt(epoch=job.epoch, number=job.attempt + 1, version=version, layout=layout)
     turn.drop_timers(name, Timer.QUIET, Timer.STORE)
     turn.job(
         name,
@@ -84,7 +94,7 @@ def seat(turn: Turn, name: str) -> bool:
         attempt=job.attempt + 1,
         restore=point,
         stop="kill",
-        history=(*known_points.close_epochs(job.history, step), _begun(job)),
+        history=(*known_points.close_epochs(job.history, step), begun),
         points=known_points.after_start(job, step),
         granted=None,
         reached=None,
@@ -108,14 +118,9 @@ def _numbered(job: Job) -> Layout:
     return replace(job.layout, number=last + 1)
 
 
-def _begun(job: Job) -> Attempt:
-    version, layout = job.version.number, job.layout.number
-    return Attempt(epoch=job.epoch, number=job.attempt + 1, version=version, layout=layout)
-
-
 def _await_rendezvous(turn: Turn, job: Job) -> None:
     """It has its time, which begins once there is nothing more that it has to wait for."""
-    host = quiet.quiet_on(turn.nodes[job.host], job)
+    host = turn.nodes[job.host].quiet_in(job.epoch)
     if host is not None and (what := host.preparing):
         turn.drop_timers(job.name, Timer.STORE)
         turn.wait_for(job.name, f"{job.host} is not ready yet: {what}")
@@ -146,3 +151,44 @@ def _origin(job: Job, choice: Choice, before: int) -> str:
 def _arm_store(turn: Turn, job: Job) -> None:
     if Timer.STORE not in job.timers:
         turn.set_timer(job.name, Timer.STORE, turn.policy.store_s)
+
+
+# ---------------------------------------------------------------- which one that is
+
+
+def _give(turn: Turn) -> int:
+    """The next epoch. The first one of a term leaves out those that may be lost, while an executor
+    of before is still away: only once all are back is it known that nobody has followed one.
+    """
+    if turn.fenced < turn.term and any(isinstance(n.link, Awaited) for n in turn.nodes.values()):
+        jobs = [job.name for job in turn.jobs.values() if job.history]
+        leave_out(turn, turn.epoch + LOST, jobs)
+    turn.fenced = turn.term
+    turn.epoch += 1
+    return turn.epoch
+
+
+def leave_out(turn: Turn, last: int, jobs: list[str]) -> None:
+    """Give none up to `last`. What these jobs have of them is theirs."""
+    first, turn.epoch, turn.fenced = turn.epoch + 1, last, turn.term
+    for name in turn.each_job(jobs, parked=True):
+        note_lost(turn, turn.jobs[name], first, last)
+
+
+def note_lost(turn: Turn, job: Job, first: int, last: int) -> None:
+    """What any of these epochs saved may be of the job's line."""
+    if job.finished or any(attempt.has(last) for attempt in job.history):
+        return
+    before, newest = job.history[:-1], job.history[-1:]
+    if newest and _goes_on(newest[0], first):
+        turn.job(job.name, history=(*before, replace(newest[0], epoch=last)))
+    else:
+        lost = Attempt(epoch=last, first=first, version=job.version.number)
+        turn.job(job.name, history=(*job.history, lost))
+
+
+def _goes_on(newest: Attempt, first: int) -> bool:
+    """Whether it is of lost epochs, too, and nothing ran since: else each term would add one. What
+    was given in between was given to other jobs.
+    """
+    return newest.first is not None and newest.end is None and newest.epoch < first

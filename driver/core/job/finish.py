@@ -5,11 +5,12 @@ a finished job stays finished.
 """
 
 from holdfast.driver.core.attempt.quiet import killed_of
-from holdfast.driver.core.attempt.tally import exits_of, failed
+from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing.allocation import give_back
 from holdfast.driver.core.state.model import Failure, Phase, Timer, Wanted
 from holdfast.driver.core.turn import Turn
+from holdfast.telemetry.analysis.ends import failed
 
 KEPT_EXITS = 16
 """Of a finished job: more than anybody is shown of them."""

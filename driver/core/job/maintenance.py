@@ -9,7 +9,6 @@ is lost unless that store fails, nobody is blamed, and no restart is spent.
 from collections.abc import Iterator, Sequence
 
 from holdfast.driver.core.attempt import saving
-from holdfast.driver.core.attempt.quiet import quiet_on
 from holdfast.driver.core.events import ExecutorEnding
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job.epochs import open_epoch
@@ -193,7 +192,7 @@ def _time_is_over(turn: Turn, job: Job) -> bool:
 
 def _cold(job: Job, standby: Node) -> bool:
     """Whether it has still to import what ranks need, or did not say yet that it has."""
-    quiet = quiet_on(standby, job)
+    quiet = standby.quiet_in(job.epoch)
     return quiet is None or quiet.warming
 
 

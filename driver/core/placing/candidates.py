@@ -35,12 +35,9 @@ def fitting(turn: Turn, job: Job, free: list[str], use: Use = Use.PLACE) -> list
         return []
     if not (job.unfit or job.tried):
         return list(free)
-    may = [node for node in free if node not in job.unfit or _may(turn, job, node, use)]
+    nodes, now = turn.nodes, turn.now
+    may = [node for node in free if node not in job.unfit or fits(use, job, nodes[node], now)]
     return sorted(may, key=lambda node: job.tried[node].at if node in job.tried else 0)
-
-
-def _may(turn: Turn, job: Job, node: str, use: Use) -> bool:
-    return fits(use, job, turn.nodes[node], turn.now)
 
 
 def untried(job: Job, nodes: list[str]) -> list[str]:

@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from holdfast.driver.core.effects import Trust
-from holdfast.driver.core.events import BrakeApplyRequested, BrakeReleaseRequested
+from holdfast.driver.core.events import BrakeApplyRequested, BrakeRequest
+from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing.allocation import leave, rest
 from holdfast.driver.core.state.fact import Bearing
-from holdfast.driver.core.state.model import Brake, Job, Phase, Wanted
+from holdfast.driver.core.state.model import Brake, Fault, Job, Phase, Wanted
 from holdfast.driver.core.state.node import (
     ExamSetup,
     Held,
@@ -27,7 +28,7 @@ from holdfast.driver.core.state.node import (
     Suspect,
     Trusted,
 )
-from holdfast.driver.core.state.outstanding import mark
+from holdfast.driver.core.state.orders import mark
 from holdfast.driver.core.turn import Turn
 
 DRY_RUN = "this driver only says what it would evict"
@@ -60,12 +61,9 @@ def _size(turn: Turn) -> int:
     since = turn.now - turn.policy.at_once_s
     lately = {node.name for node in _lately(turn)}
     census = turn.census
-    away = sum(_left(node, since) or node.name in lately for node in census.away.values())
-    return census.there + away
-
-
-def _left(node: Node, since: float) -> bool:
-    return node.gone_s is not None and node.gone_s > since
+    away = census.away.values()
+    left = {node.name for node in away if node.gone_s is not None and node.gone_s > since}
+    return census.there + len(left | {node.name for node in away if node.name in lately})
 
 
 def _lately(turn: Turn) -> list[Node]:
@@ -104,12 +102,7 @@ def evict(
     if not asked and not may_evict(turn, silent=silent):
         _hold_back(turn, node, reason)
         return
-    quarantine = Quarantined(
-        why=reason,
-        incident=incident,
-        by_person=asked,
-        setup=setup,
-    )
+    quarantine = Quarantined(why=reason, incident=incident, by_person=asked, setup=setup)
     record = replace(turn.nodes[node].record, evicted_s=turn.now, silenced=silent)
     turn.set_trust(node, quarantine)
     turn.set_record(node, record)
@@ -119,6 +112,18 @@ def evict(
     turn.say(f"{node} is evicted")
     evicted = turn.incidents[incident].evicted
     turn.incident(incident, evicted=evicted if node in evicted else (*evicted, node))
+
+
+def evict_at_rest(
+    turn: Turn, fault: Fault, outcome: str, *jobs: str, reason: str = "", asked: bool = False
+) -> None:
+    """Evict a node where no job has to recover from that: its incident is over at once. `jobs`:
+    whose last decision that is."""
+    assert fault.node is not None
+    incident = incidents.open_or_join(turn, None, fault)
+    turn.say(fault.summary, *jobs)
+    evict(turn, fault.node, incident.id, reason or fault.summary, asked=asked)
+    incidents.close_at_rest(turn, incident, outcome)
 
 
 def stays(job: Job, node: str) -> bool:
@@ -189,22 +194,18 @@ def _notice_mass(turn: Turn, node: str) -> None:
     if lately >= cap(turn, turn.policy.eviction_share):
         window_s = turn.policy.at_once_s
         why = f"{lately} of {_size(turn)} nodes were evicted within {window_s:g} s, {node} next"
-        _put(turn, Brake(on=True, why=why, at_s=turn.now))
+        _put_brake(turn, True, why)
 
 
-def on_apply(turn: Turn, event: BrakeApplyRequested) -> None:
-    """A person wants nobody evicted but by people."""
-    if not turn.brake.on:
-        _put(turn, Brake(on=True, why=f"{event.who}: {event.reason}", at_s=turn.now))
+def on_brake(turn: Turn, event: BrakeRequest) -> None:
+    """A person wants nobody evicted but by people; or has looked, and what was evicted before
+    counts no more."""
+    on = isinstance(event, BrakeApplyRequested)
+    if turn.brake.on is not on:
+        _put_brake(turn, on, f"{event.who}: {event.reason}")
 
 
-def on_release(turn: Turn, event: BrakeReleaseRequested) -> None:
-    """A person has looked. What was evicted before counts no more."""
-    if turn.brake.on:
-        _put(turn, Brake(on=False, why=f"{event.who}: {event.reason}", at_s=turn.now))
-
-
-def _put(turn: Turn, brake: Brake) -> None:
-    turn.brake = brake
-    word = "put on, nobody is evicted any more" if brake.on else "released"
-    turn.say(f"the brake is {word} ({brake.why})")
+def _put_brake(turn: Turn, on: bool, why: str) -> None:
+    turn.brake = Brake(on=on, why=why, at_s=turn.now)
+    word = "put on, nobody is evicted any more" if on else "released"
+    turn.say(f"the brake is {word} ({why})")

@@ -8,7 +8,6 @@ again where it gets no better one. The last step is saved first, as in `maintena
 
 from collections.abc import Iterable
 
-from holdfast.driver.core.attempt.quiet import quiet_on
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.placing.candidates import fitting, unwanted
@@ -69,7 +68,7 @@ def look(turn: Turn, job: Job) -> bool:
     Where the look-up fails on as many nodes as that it is the store, and moving on cures nothing.
     """
     host, since_s = job.host, job.unsure_s
-    told = quiet_on(turn.nodes[host], job)
+    told = turn.nodes[host].quiet_in(job.epoch)
     error = _cannot_look(told) if told is not None else ""
     if not error or since_s is None or turn.now - since_s < turn.policy.look_s:
         return False
@@ -97,7 +96,9 @@ def leave_place(turn: Turn, name: str, node: str, *, why: str = LEFT) -> None:
     """The same, whatever becomes of the node then; the job has it again where it gets no better."""
     job = turn.jobs[name]
     turn.job(name, leaving=(*job.leaving, node))
-    turn.add_fact(_left(turn, job, node, why))
+    about = About(job=job.name, node=turn.nodes[node].subject)
+    done, context = Act.MOVE_COLD, Bearing.CONTEXT
+    turn.add_fact(Fact(subject=job.subject, what=why, bearing=context, about=about, done=done))
 
 
 def may_wait(turn: Turn, job: Job, name: str) -> bool:
@@ -109,14 +110,3 @@ def may_wait(turn: Turn, job: Job, name: str) -> bool:
     guessed = table is not None and table.chosen is Hypothesis.NODE and table.act in book.MOVES
     left = [fact for fact in job.facts if fact.what == LEFT and fact.about.node == node.subject]
     return guessed and len(left) == 1
-
-
-def _left(turn: Turn, job: Job, node: str, why: str) -> Fact:
-    """That the job went."""
-    return Fact(
-        subject=job.subject,
-        what=why,
-        bearing=Bearing.CONTEXT,
-        about=About(job=job.name, node=turn.nodes[node].subject),
-        done=Act.MOVE_COLD,
-    )

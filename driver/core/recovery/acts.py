@@ -176,11 +176,7 @@ def _version_before(turn: Turn, name: str, fault: Fault, incident: Incident) -> 
 ACTS = {
     Act.WAIT: How(Rung.NONE, "wait, and accuse nobody", _wait),
     Act.RESTART: How(Rung.IN_PLACE, "restart the ranks on the same nodes", _nothing),
-    Act.MOVE_WARM: How(
-        Rung.REPLACE,
-        "a warm standby takes its place",
-        _move_warm,
-    ),
+    Act.MOVE_WARM: How(Rung.REPLACE, "a warm standby takes its place", _move_warm),
     Act.EXAM: How(Rung.DIAGNOSE, "test the node and its neighbours", _exam),
     Act.MOVE_COLD: How(Rung.REPLACE, "try its place on another node", _move_cold),
     Act.REPLACE: How(Rung.REPLACE, "replace the node", _replace),

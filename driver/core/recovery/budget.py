@@ -89,13 +89,9 @@ def at_last(turn: Turn, job: Job, case: Case, by: Blame | None) -> tuple[Case, T
     budget = _budget(job, by)
     if case.convicted or not budget.restarts:
         return None
-    return hypotheses.at_last(case, _tried_last(job, turn.now - budget.window_s))
-
-
-def _tried_last(job: Job, since_s: float) -> frozenset[Hypothesis | None]:
-    """What nobody paid for is what was tried last."""
-    free = (fact for fact in job.facts if fact.fault is not None and fact.payer is None)
-    return frozenset(fact.held_for for fact in free if fact.at_s > since_s)
+    lately = (fact for fact in job.facts if fact.at_s > turn.now - budget.window_s)
+    free = (fact for fact in lately if fact.fault is not None and fact.payer is None)
+    return hypotheses.at_last(case, {fact.held_for for fact in free})  # they were tried last
 
 
 def _told(budget: Budget, by: Blame) -> str:

@@ -3,14 +3,12 @@
 Called by `recover`, before the fault is noted. Pure.
 """
 
-from collections.abc import Iterable
-
 from holdfast.driver.core.attempt import known_points
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import age, book, cost
 from holdfast.driver.core.evidence.case import Case, Ways
 from holdfast.driver.core.evidence.same import Rate
-from holdfast.driver.core.faults import crash_signature, root_cause, site
+from holdfast.driver.core.faults import root_cause, site
 from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.recovery import budget, sight
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
@@ -19,6 +17,7 @@ from holdfast.driver.core.state.node import Broken
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Kind, Weight
+from holdfast.telemetry.analysis import ends
 
 LEFT = book.MOVES | {Act.REPLACE}
 """What is done about a node that is held to be behind a fault."""
@@ -29,7 +28,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
     kind, node = site.class_of(fault), _named(turn, job, fault)
     number = job.running.number
     past = tuple(each for each in job.facts if _alike(each, kind, number, turn.now))
-    convicted, before = _convicted(fault), version_before(job)
+    named, before = (node, *(fact.about.node for fact in past)), version_before(job)
     cost_s = cost.measured_s(turn.incidents.values())
     return Case(
         now=turn.now,
@@ -38,7 +37,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         nodes=job.layout.nodes,
         what=fault.kind,
         past=past,
-        still_used=frozenset(_names(past, node)).intersection(job.places),
+        still_used=frozenset(each.name for each in named if each is not None) & set(job.places),
         site=site.site_of(job, fault),
         hang=fault.kind in site.STANDSTILLS,
         node=node,
@@ -48,7 +47,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         scratch=not known_points.older(job),
         retention=job.plan.task.retention if job.plan.task.store_url else 0,
         refused=_refused(job, fault),
-        convicted=convicted,
+        convicted=fault.summary if fault.convicts else "",
         fallback=_fallback(turn, job, fault),
         suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
         acquitted=node is not None and _acquitted(turn, node.name),
@@ -63,18 +62,13 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         outside=fault.signature is not None and fault.signature.outside,
         fix=fault.fix,
         earned=budget.earned(turn, job, fault, cost.cost_s(Act.RESTART, cost_s)),
-        ways=Ways() if convicted else _ways(turn, job, fault, cost_s),
+        ways=Ways() if fault.convicts else _ways(turn, job, fault, cost_s),
     )
 
 
 def _alike(fact: Fact, kind: FaultClass, version: int, now: float) -> bool:
     """What is older than its half-life counts no more, though it is known still."""
     return fact.fault is kind and fact.about.version == version and age.counts(fact, now)
-
-
-def _names(past: Iterable[Fact], node: OfNode | None) -> list[str]:
-    nodes = (*(fact.about.node for fact in past), node)
-    return [each.name for each in nodes if each is not None]
 
 
 def _named(turn: Turn, job: Job, fault: Fault) -> OfNode | None:
@@ -90,11 +84,6 @@ def machine(turn: Turn, name: str | None) -> OfNode | None:
     """The node and which machine has its name; None for one that is not known."""
     node = turn.nodes.get(name or "")
     return None if node is None else node.subject
-
-
-def _convicted(fault: Fault) -> str:
-    plain = fault.weight is Weight.CONCLUSIVE and fault.node is not None
-    return fault.summary if plain else ""
 
 
 def _fallback(turn: Turn, job: Job, fault: Fault) -> Act | None:
@@ -131,7 +120,7 @@ def _hopeless(turn: Turn, job: Job, fault: Fault) -> str:
     end = fault.signature
     if end is None or not end.unread or job.attempt > 1 or job.best_step:
         return ""
-    ran = crash_signature.ran(fault.traceback)
+    ran = ends.ran(fault.traceback)
     why = "Python cannot read what it imports" if ran else "No line of the script ran"
     return f"{why}: another restart would not help"
 

@@ -3,7 +3,7 @@
 Called by `recover`, and when a job gets further than ever. Pure.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -27,27 +27,26 @@ from holdfast.protocol.faults import Blame
 def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table, payer: Blame | None) -> None:
     """The fault, what was held to be behind it, what is done about it and who pays for that; what
     it says of a node is noted with that node too."""
+    version, site = job.running.number, case.site
+    about = About(job=job.name, version=version, node=case.node, place=case.place, site=site)
     fact = Fact(
         subject=job.subject,
         what=fault.kind,
         fault=case.fault,
         stood=bool(fault.spot),
         bearing=Bearing.CONTEXT,
-        about=_about(job, case),
+        about=about,
         held_for=table.chosen,
         done=table.act,
         payer=payer,
         earned=case.earned,
     )
-    turn.job(job.name, facts=_not_passed(turn.jobs[job.name].facts, case.recurred))
+    known, again = turn.jobs[job.name].facts, case.recurred  # which was not passed for good
+    facts = tuple(_with_passed(each, None) if each in again else each for each in known)
+    turn.job(job.name, facts=facts)
     turn.add_fact(fact)
     if case.node is not None and fault.node is not None and fault.blame is not Blame.USER:
         _note_of_node(turn, case.node, replace(fact, payer=None), table)
-
-
-def _not_passed(facts: tuple[Fact, ...], here: Collection[Fact]) -> tuple[Fact, ...]:
-    """What came again was not passed for good."""
-    return tuple(_with_passed(fact, None) if fact in here else fact for fact in facts)
 
 
 def _with_passed(fact: Fact, at_s: float | None) -> Fact:
@@ -55,16 +54,6 @@ def _with_passed(fact: Fact, at_s: float | None) -> Fact:
     if site is None or site.passed_s == at_s:
         return fact
     return replace(fact, about=replace(fact.about, site=replace(site, passed_s=at_s)))
-
-
-def _about(job: Job, case: Case) -> About:
-    return About(
-        job=job.name,
-        version=job.running.number,
-        node=case.node,
-        place=case.place,
-        site=case.site,
-    )
 
 
 def _note_of_node(turn: Turn, node: OfNode, fact: Fact, table: Table) -> None:
@@ -83,11 +72,12 @@ def withdraw(turn: Turn, job: Job, case: Case) -> None:
         for fact in case.past
         if fact.done in book.MOVES and fact.about.node is not None and _is_same(fact, case)
     }
+    site = case.site
     for name in sorted(left & turn.nodes.keys()):
         record = turn.nodes[name].record
         facts = tuple(
             replace(fact, bearing=Bearing.CONTEXT)
-            if fact.bearing is Bearing.ACCUSES and _is_of(fact, job, case)
+            if fact.bearing is Bearing.ACCUSES and fact.about.job == job.name and _at(site, fact)
             else fact
             for fact in record.facts
         )
@@ -99,10 +89,6 @@ def _is_same(fact: Fact, case: Case) -> bool:
     """Whether it was the same at this place, on another node."""
     other = fact.about.node not in (None, case.node)
     return other and fact.about.place == case.place and _at(case.site, fact)
-
-
-def _is_of(fact: Fact, job: Job, case: Case) -> bool:
-    return fact.about.job == job.name and _at(case.site, fact)
 
 
 def _at(site: Site | None, fact: Fact) -> bool:

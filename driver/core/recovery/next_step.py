@@ -30,7 +30,7 @@ def recover(
     job = turn.jobs[name]
     if job.parked or job.finished:
         return
-    if _only_standby(job, fault):
+    if fault.node in job.standbys:
         _lose_standby(turn, name, fault)
         return
     incident = turn.incidents[noted] if noted else incidents.open_or_join(turn, name, fault)
@@ -65,18 +65,14 @@ def _act(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     if saved:
         facts.all_passed(turn, name)
     if reason:
-        turn.incident(incident.id, table=_not_done(table) if spent else table)
+        done = replace(table, chosen=None, act=Act.GIVE_UP) if spent else table
+        turn.incident(incident.id, table=done)  # where the budget is spent nothing of it was done
         acts.give_up(turn, name, _users(fault, case, table, incident), incident.id, reason)
         if fault.asked:  # whatever becomes of the job, a person wants its node out
             turn.say(fault.summary)
             acts.evict(turn, fault, incident.id)
         return
     acts.carry_out(turn, name, fault, table, incident.id, tried=True)
-
-
-def _not_done(table: Table) -> Table:
-    """Of a job whose budget is used up: nothing of it was acted on."""
-    return replace(table, chosen=None, act=Act.GIVE_UP)
 
 
 def _over(turn: Turn, job: Job, fault: Fault, table: Table) -> str:
@@ -103,19 +99,14 @@ def _stack(fault: Fault, incident: Incident) -> str:
 
 def _not_yet(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     """No rank had run: a node that is plainly bad is replaced, another is tested."""
-    plain = fault.weight is Weight.CONCLUSIVE and fault.node is not None
-    act = Act.REPLACE if plain else Act.EXAM if fault.node is not None else Act.EXAM_ALL
+    act = Act.REPLACE if fault.convicts else Act.EXAM if fault.node is not None else Act.EXAM_ALL
     act = Act.RESTART if fault.weight is Weight.RESTART or fault.blame is Blame.USER else act
     acts.carry_out(turn, name, fault, Table(act=act), incident.id, tried=False)
 
 
-def _only_standby(job: Job, fault: Fault) -> bool:
-    return fault.node is not None and fault.node in job.standbys
-
-
 def _lose_standby(turn: Turn, name: str, fault: Fault) -> None:
     """A bad standby harms nobody: it goes, and the incident is over at once."""
-    if fault.weight is not Weight.CONCLUSIVE or fault.node is None:
+    if not fault.convicts:
         incidents.report(turn, fault, job=name)
         return
     incident = incidents.open_or_join(turn, None, fault)
@@ -123,5 +114,4 @@ def _lose_standby(turn: Turn, name: str, fault: Fault) -> None:
         turn.incident(incident.id, jobs=(name,), rung=Rung.REPLACE)
     turn.say(f"{fault.summary}: standby {fault.node} of {name} is replaced", name)
     acts.evict(turn, fault, incident.id)
-    if not incident.waiting and not incident.outage:
-        incidents.close(turn, incident.id, "a standby was lost, no training with it")
+    incidents.close_at_rest(turn, incident, "a standby was lost, no training with it")

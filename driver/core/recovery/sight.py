@@ -6,13 +6,10 @@ theirs: what was found then is waited for, said, and put down to nobody. Where t
 meanwhile its detectors take it back; where it does not, it is acted on in the end.
 """
 
+from holdfast.driver.core.faults.site import STANDSTILLS
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Kind
-
-DOUBTFUL = frozenset({Kind.HANG, Kind.NO_PROGRESS})
-"""What is concluded of not hearing, while nobody has said anything."""
 
 LOOK_AGAIN_S = 10.0
 """After which a fault is judged anew that the driver did not see well."""
@@ -24,7 +21,7 @@ LONGEST_S = 30.0
 def hindered(turn: Turn, job: Job, fault: Fault) -> str:
     """Why it may be the driver that does not see; "" where it sees, or has waited for long."""
     waited_s = 0.0 if fault.waits_s is None else turn.now - fault.waits_s
-    if fault.kind not in DOUBTFUL or waited_s >= LONGEST_S:
+    if fault.kind not in STANDSTILLS or waited_s >= LONGEST_S:
         return ""
     return fault.doubt or _just_back(turn) or _silent(turn, job)
 

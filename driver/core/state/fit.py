@@ -1,7 +1,8 @@
 """May this node be used for this? One pure answer, with every reason why not. Nothing else decides.
 
 Asked by scheduling, standbys, borrowing, tests, REST and the command line. A reason not to use a
-node is a `Bar`: where it is met stands in `_bars`, which uses it keeps a node from in `KEPT_FROM`.
+node is a `Bar`, that of a `Source` has its name: where it is met stands in `_bars`, which uses it
+keeps a node from in `KEPT_FROM`.
 What bars a job from every node (`Job.barred`) is asked once, of the job. Which templates fit on
 which node is the cluster's own answer: a job has heard it (`Job.unfit`), or hears it when it asks.
 """
@@ -14,7 +15,6 @@ from holdfast.driver.core.state.model import Job
 from holdfast.driver.core.state.node import (
     Connected,
     Free,
-    Gone,
     Held,
     Here,
     Lent,
@@ -25,7 +25,6 @@ from holdfast.driver.core.state.node import (
     Source,
     Suspect,
     Trusted,
-    Unknown,
 )
 from holdfast.driver.core.state.value import Value
 
@@ -114,14 +113,6 @@ another job, or is given back, is the job's no more; a free one that helps might
 _QUICK = frozenset(use for use, bars in KEPT_FROM.items() if bars <= _NEW)
 """Uses for which thousands are asked."""
 
-SOURCES: Mapping[Source, Bar] = {
-    Source.PERSON: Bar.PERSON,
-    Source.DRAIN: Bar.DRAIN,
-    Source.EXECUTOR: Bar.EXECUTOR,
-    Source.CORDON: Bar.CORDON,
-    Source.REST: Bar.REST,
-}
-
 COME_BACK = frozenset({Bar.GONE, Bar.LENT, Bar.RETURNING})
 """Reasons that pass, as a rule, without anybody's doing."""
 
@@ -155,22 +146,13 @@ def _ordinary(job: Job | None, node: Node) -> bool:
 def _bars(job: Job | None, node: Node, now: float) -> Iterator[Reason]:
     """Everything that may be against a use, whatever it is."""
     yield from _of_trust(node)
-    yield from _of_presence(node)
+    if not node.present:
+        yield Reason(bar=Bar.UNKNOWN if node.stranger else Bar.GONE)
     yield from _of_holding(job, node)
     yield from _of_sources(node, now)
     if job is None or node.job != job.name:  # what a job has already is no new work for it
         yield from _of_new_work(job, node, now)
     yield from _of_work(job, node)
-
-
-def _of_presence(node: Node) -> Iterator[Reason]:
-    match node.presence:
-        case Unknown():
-            yield Reason(bar=Bar.UNKNOWN)
-        case Gone():
-            yield Reason(bar=Bar.GONE)
-        case Here():
-            return
 
 
 def _of_holding(job: Job | None, node: Node) -> Iterator[Reason]:
@@ -215,7 +197,7 @@ def _of_sources(node: Node, now: float) -> Iterator[Reason]:
         if source is Source.CORDON or known is None:
             continue
         if known.until_s is None or known.until_s > now:
-            yield Reason(bar=SOURCES[source], detail=known.why)
+            yield Reason(bar=Bar[source.name], detail=known.why)
 
 
 def _of_new_work(job: Job | None, node: Node, now: float) -> Iterator[Reason]:

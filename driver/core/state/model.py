@@ -157,6 +157,11 @@ class Fault(Value, frozen=True):
     own: bool = False  # a rank died of a signal that it brought upon itself
     signature: Signature | None = field(default=None, name="mark")  # None: it says nothing
 
+    @property
+    def convicts(self) -> bool:
+        """It is plain evidence against a node."""
+        return self.weight is Weight.CONCLUSIVE and self.node is not None
+
 
 class Purpose(StrEnum):
     """Who wants an exam of nodes, which says what follows from it."""

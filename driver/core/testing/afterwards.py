@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core.evidence import book
-from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.faults.fault import infrastructure
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.placing.allocation import rest
 from holdfast.driver.core.state.fact import Bearing, Fact
 from holdfast.driver.core.state.model import Fault
 from holdfast.driver.core.state.node import Suspect, Trusted
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import Evidence, Kind, Weight
 
 TRIES = 2
 """Of a suspect's exams of which nobody told anything; then it is used again, after a rest."""
@@ -74,25 +74,16 @@ def doubtful(node: str, why: str) -> Verdict:
 def _convict(turn: Turn, node: str, job: str, verdict: Verdict) -> None:
     part = verdict.bad[node]
     fault = diagnosed(node, f"the {part} of {node} failed its tests", verdict.evidence)
-    incident = incidents.open_or_join(turn, None, fault)
-    turn.say(fault.summary, job)
-    eviction.evict(turn, node, incident.id, f"its {part} failed the tests")
+    reason, outcome = f"its {part} failed the tests", "no job was using the node"
+    eviction.evict_at_rest(turn, fault, outcome, job, reason=reason)
     if not turn.nodes[node].quarantined:  # while the brake is on it only rests
         turn.set_trust(node, Trusted())
-    if not incident.waiting and not incident.outage:
-        incidents.close(turn, incident.id, "no job was using the node")
 
 
 def diagnosed(node: str, summary: str, evidence: Iterable[str] = ()) -> Fault:
     """The fault of a node that its tests convict."""
-    return Fault(
-        kind=Kind.DIAGNOSTIC_FAILED,
-        weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
-        node=node,
-        summary=summary,
-        evidence=tuple(Evidence(source="diagnosis", text=line) for line in evidence),
-    )
+    told = (Evidence(source="diagnosis", text=line) for line in evidence)
+    return infrastructure(Kind.DIAGNOSTIC_FAILED, Weight.CONCLUSIVE, summary, node, *told)
 
 
 def put_off(turn: Turn, node: str, why: str, *, ordered: bool) -> None:

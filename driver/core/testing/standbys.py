@@ -30,18 +30,14 @@ def keep(turn: Turn) -> None:
             if not training:  # it is tested once its job trains again
                 exams.leave(turn, name, but=Purpose.DIAGNOSIS)
             elif _is_due(turn, job, node):
-                _begin(turn, job, node)
+                rounds.order(turn, Purpose.STANDBY, [name], [], setup_of(job))
+                turn.say(f"standby {name} tests itself")
 
 
 def _is_due(turn: Turn, job: Job, node: Node) -> bool:
     policy = turn.policy
     tests = policy.standby_test_s > 0 and job.failed_standbys < policy.standby_failures
     return tests and fits(Use.SELF_TEST, job, node, turn.now)
-
-
-def _begin(turn: Turn, job: Job, node: Node) -> None:
-    rounds.order(turn, Purpose.STANDBY, [node.name], [], setup_of(job))
-    turn.say(f"standby {node.name} tests itself")
 
 
 def conclude(turn: Turn, exam: Exam, late: str = "") -> Fault | None:
@@ -54,20 +50,18 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> Fault | None:
         return None
     verdict = rounds.verdict(turn, exam, setup_of(job))
     if not exam.results or name in verdict.undecided:
-        _stands_by_untested(turn, name, late or verdict.evidence[-1])
+        _note(turn, name, tested=False)  # nothing could be measured, which is no proof against it
+        why = late or verdict.evidence[-1]
+        turn.say(f"standby {name} could not be tested ({why}) and stands by untested")
     elif name in verdict.bad:
         return _fail(turn, job, name, verdict)
     elif name in verdict.again:
-        _once_more(turn, job, exam, verdict)
+        for node in rounds.once_more(turn, job, exam, verdict):
+            _count(turn, job)
+            suspicion.doubt(turn, job.name, node, verdict.again[node])
     else:
         _pass(turn, job, name)
     return None
-
-
-def _once_more(turn: Turn, job: Job, exam: Exam, verdict: Verdict) -> None:
-    for node in rounds.once_more(turn, job, exam, verdict):
-        _count(turn, job)
-        suspicion.doubt(turn, job.name, node, verdict.again[node])
 
 
 def _pass(turn: Turn, job: Job, node: str) -> None:
@@ -81,12 +75,6 @@ def _note(turn: Turn, node: str, *, tested: bool) -> None:
     held = turn.nodes[node].held
     if held is not None:
         turn.set_holding(node, replace(held, tested=tested))
-
-
-def _stands_by_untested(turn: Turn, node: str, why: str) -> None:
-    """Nothing could be measured, which is no proof against it."""
-    _note(turn, node, tested=False)
-    turn.say(f"standby {node} could not be tested ({why}) and stands by untested")
 
 
 def _fail(turn: Turn, job: Job, node: str, verdict: Verdict) -> Fault:

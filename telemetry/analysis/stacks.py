@@ -1,6 +1,6 @@
 """Where ranks that hang stand, from their stacks as py-spy prints them. Pure.
 
-Called by `findings`. Whole stacks are kept with the incident; this is the line that a person reads:
+Called by the driver. Whole stacks are kept with the incident; this is the line that a person reads:
 the user's own line of each rank, and of a child process of it where that stands in the user's code.
 """
 
