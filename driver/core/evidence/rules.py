@@ -74,9 +74,8 @@ def point(case: Case) -> Answer:
     if case.refused:
         return Answer(True, case.refused)
     closed = _not_of_the_start(case) or _no_older_one(case)
-    if closed:
-        return Answer(False, closed)
-    return Answer(True, "ranks died before their first step from it, and not for the first time")
+    again = "ranks died before their first step from it, and not for the first time"
+    return Answer(not closed, closed or again)
 
 
 def _not_of_the_start(case: Case) -> str:

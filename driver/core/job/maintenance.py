@@ -284,15 +284,15 @@ def _keep_suspects(turn: Turn, job: Job) -> Job:
 
 def _keep_guessed(turn: Turn, job: Job) -> Job:
     """Who would be left without tests stays: nothing is proved against it."""
-    guessed = [node for node in job.leaving if move_on_suspicion.may_wait(turn, job, node)]
-    stay = [node for node in guessed if _is_free_of_reasons(turn.nodes[node])]
+    stay = [node for node in job.leaving if _guessed(turn, job, turn.nodes[node])]
     for node in stay:
         turn.say(f"{node} cannot be left now: {job.name} stays on it", job.name)
     return turn.job(job.name, leaving=tuple(node for node in job.leaving if node not in stay))
 
 
-def _is_free_of_reasons(node: Node) -> bool:
-    return isinstance(node.trust, Trusted) and node.notice is None
+def _guessed(turn: Turn, job: Job, node: Node) -> bool:
+    proved = node.notice is not None or not isinstance(node.trust, Trusted)
+    return not proved and move_on_suspicion.may_wait(turn, job, node.name)
 
 
 def _accused(turn: Turn, job: Job, name: str) -> bool:

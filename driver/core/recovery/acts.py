@@ -28,7 +28,7 @@ class How(NamedTuple):
 
     rung: Rung  # what it costs, on the ladder that people know
     sentence: str
-    do: Callable[[Turn, str, Fault, Incident], None]
+    do: Callable[[Turn, str, Fault, Incident], None] | None  # None: ranks start anew, and no more
 
 
 def carry_out(
@@ -41,7 +41,8 @@ def carry_out(
     how = ACTS[table.act]
     turn.incident(number, rung=max(how.rung, incident.rung), table=table)
     turn.say(f"{fault.summary}: {_said(turn, name, fault, table)}", name)
-    how.do(turn, name, fault, incident)
+    if how.do is not None:
+        how.do(turn, name, fault, incident)
     if table.act is not Act.WAIT:
         _quiesce(turn, name, again=tried)
 
@@ -78,10 +79,6 @@ def evict(turn: Turn, fault: Fault, number: int) -> None:
 # ---------------------------------------------------------------- one an act
 
 
-def _nothing(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
-    """The ranks are started anew, and no more."""
-
-
 def _wait(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     since_s = turn.now if fault.waits_s is None else fault.waits_s
     turn.job(name, held=replace(fault, waits_s=since_s))
@@ -96,14 +93,13 @@ def _move_warm(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     """The node is tested before others have it: alone where nobody is free to be tested beside it,
     and not at all while the brake is on."""
     job, node = turn.jobs[name], fault.node
-    assert node is not None
-    if _accused_enough(turn, node, incident):
+    if node is None or _accused_enough(turn, node, incident):
         return
-    if suspicion.may_be_tested(turn, job, node):
-        beside = None if suspicion.may_begin(turn, job, node) else ()
-        suspicion.begin(turn, name, node, fault.summary, beside=beside)
-    else:
+    if not suspicion.may_be_tested(turn, job, node):
         move_on_suspicion.move(turn, name, node)
+        return
+    beside = None if suspicion.may_begin(turn, job, node) else ()
+    suspicion.begin(turn, name, node, fault.summary, beside=beside)
 
 
 def _move_cold(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
@@ -175,7 +171,7 @@ def _version_before(turn: Turn, name: str, fault: Fault, incident: Incident) -> 
 
 ACTS = {
     Act.WAIT: How(Rung.NONE, "wait, and accuse nobody", _wait),
-    Act.RESTART: How(Rung.IN_PLACE, "restart the ranks on the same nodes", _nothing),
+    Act.RESTART: How(Rung.IN_PLACE, "restart the ranks on the same nodes", None),
     Act.MOVE_WARM: How(Rung.REPLACE, "a warm standby takes its place", _move_warm),
     Act.EXAM: How(Rung.DIAGNOSE, "test the node and its neighbours", _exam),
     Act.MOVE_COLD: How(Rung.REPLACE, "try its place on another node", _move_cold),
