@@ -369,6 +369,12 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     sleep_left_s: float = 0.0  # for how long that still lasts
     unsaved: int = 0  # steps since its start or its script's last save
     recent: tuple[Recent, ...] = ()  # where it stands still, or is gone
+    stepped_s: float = 0.0  # when its last step ended, on a clock of its own; 0: it does not tell
+    ran_s: float = 0.0  # CPU time of the thread that trains until then
+    waited_s: float = 0.0  # that thread's waits for peers, but for those in pauses
+    paused_s: float = 0.0  # its pauses
+    delayed_s: float = 0.0  # for which its main thread could run and had no processor
+    throttled_s: float = 0.0  # for which its cgroup had used up its share of processors
 
 
 class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

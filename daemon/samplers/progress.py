@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.daemon.samplers import processes
 from holdfast.daemon.samplers.activity import Moves
+from holdfast.daemon.samplers.processors import Processors
 from holdfast.daemon.samplers.sockets import Sockets
 from holdfast.kit import procstat
 from holdfast.kit.logs import LazyLogger
@@ -121,6 +122,7 @@ class Ring:
         self._gone_s: float | None = None
         self._stack, self._stack_s = 0, 0.0
         self._moves = Moves(self._pid, sockets or Sockets())
+        self._processors = Processors(self._pid)
         if processes.maps(self._pid, path.name):
             stat = procstat.stat(self._pid)
             self._started_ticks = stat.started_ticks if stat else None
@@ -155,8 +157,10 @@ class Ring:
 
     def told(self, now: float) -> RankProgress:
         cpu_s, stopped = self._tree()
+        gone = self._process == "gone"
+        delayed_s, throttled_s = (0.0, 0.0) if gone else self._processors.withheld_s()
         still_s = self._still_s(now)
-        if still_s > LOOK_AFTER_S and self._process != "gone":
+        if still_s > LOOK_AFTER_S and not gone:
             self._moves.look(now)
         else:
             self._moves.rest()
@@ -174,6 +178,8 @@ class Ring:
             moved=self._moves.what,
             unseen=self._moves.unseen,
             recent=self._recent,
+            delayed_s=delayed_s,
+            throttled_s=throttled_s,
         )
 
     def _state(self) -> str:
