@@ -118,16 +118,24 @@ def _role(seen: RankProgress, expected: Expectation) -> object:
     return any(each.sends for each in seen.peers), any(each.receives for each in seen.peers)
 
 
-def judge(state: Slow, seen: Seen, expected: Expectation, period_s: float, now: float) -> Findings:
-    """Compare what is new, once a period of heartbeats."""
+def judge(
+    state: Slow,
+    seen: Seen,
+    expected: Expectation,
+    period_s: float,
+    now: float,
+    *,
+    limit: float = LIMIT,
+) -> Findings:
+    """Compare what is new, once a period of heartbeats. `limit`: of the sum, to be told."""
     if now - state.judged_s < period_s or state.epoch != expected.epoch:
         return ()
     state.judged_s = now
     found: list[Finding] = []
     for role, ranks in state.roles.items():
         if len(ranks) > 1:
-            _compare(state, ranks, declared=role not in UNDECLARED)
-            found += _told(state, ranks, seen, expected, now)
+            _compare(state, ranks, limit, declared=role not in UNDECLARED)
+            found += _told(state, ranks, seen, expected, now, limit)
     return (*found, *_taken_back(state, expected))
 
 
@@ -135,7 +143,7 @@ UNDECLARED = ((True, True), (True, False), (False, True))
 """Roles of ranks that send to each other, in a job that does not say how it is parallel."""
 
 
-def _compare(state: Slow, ranks: list[int], *, declared: bool) -> None:
+def _compare(state: Slow, ranks: list[int], limit: float, *, declared: bool) -> None:
     fresh = [rank for rank in ranks if state.ranks[rank].fresh]
     if not fresh:
         return
@@ -146,25 +154,24 @@ def _compare(state: Slow, ranks: list[int], *, declared: bool) -> None:
         timed.samples, timed.fresh = timed.samples + 1, False
         cpu = timed.cpu - slow_usual.median_of_others(cpus, timed.cpu)
         own = timed.own - slow_usual.median_of_others(owns, timed.own)
-        _add(timed, cpu, own)
+        _add(timed, cpu, own, limit)
         if declared and timed.samples == SKIPPED + LEARNED and timed.usual_own.mean > ALWAYS:
             timed.usual_own.mean = 0.0  # from here on its peers are its rule
             state.always.add(rank)
 
 
-def _add(timed: Timed, cpu: float, own: float) -> None:
+def _add(timed: Timed, cpu: float, own: float, limit: float) -> None:
     learned = timed.samples - SKIPPED
     for usual, value in ((timed.usual_cpu, cpu), (timed.usual_own, own)):
         if learned > LEARNED:
-            slow_usual.add(usual, value, DOUBT, LIMIT)
+            slow_usual.add(usual, value, DOUBT, limit)
         elif learned > 0:
             slow_usual.learn(usual, value, learned)
 
 
 def _told(
-    state: Slow, ranks: list[int], seen: Seen, expected: Expectation, now: float
+    state: Slow, ranks: list[int], seen: Seen, expected: Expectation, now: float, limit: float
 ) -> Iterator[Finding]:
-    node_of = expected.node_of()
     for rank in ranks:
         grown = state.ranks[rank].sum
         if grown < DOUBT:
@@ -172,10 +179,11 @@ def _told(
         elif rank not in state.doubts:
             asked = {rank, *_some(ranks, ASKED)}
             state.doubts[rank] = Doubt(_progress(seen, asked), now)
-        elif grown >= LIMIT and rank not in state.told:
+        elif grown >= limit and rank not in state.told:
             since = state.doubts[rank].since
             compared = slow_words.compared(rank, since, _progress(seen, since))
             if compared is not None and _stands(compared, now - state.doubts[rank].at_s):
+                node_of = expected.node_of()
                 together = _alike(state, rank, ranks, node_of)
                 state.told.update(dict.fromkeys(together, node_of[rank]))
                 always = rank in state.always
