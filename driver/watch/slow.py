@@ -23,7 +23,9 @@ from holdfast.protocol.topology import Axis
 SKIPPED = 4
 """Samples at the start that are no rule: caches fill, memory is taken, code is compiled."""
 LIMIT = 9.0
-"""Of the sum, from which on it is told."""
+"""Of the sum of CPU time, from which on it is told."""
+OWN_LIMITS = 2.0
+"""So many times that for the own part: what is rare and long comes in clusters by chance."""
 DOUBT = 3.0
 """Of the sum, from which on the rank is compared in full."""
 ALWAYS = log(1.5)
@@ -50,7 +52,8 @@ class Timed(msgspec.Struct, gc=False):
 
     @property
     def sum(self) -> float:
-        return max(self.usual_cpu.sum, self.usual_own.sum)
+        """As one of CPU time."""
+        return max(self.usual_cpu.sum, self.usual_own.sum / OWN_LIMITS)
 
 
 class Doubt(msgspec.Struct, frozen=True):
@@ -162,11 +165,12 @@ def _compare(state: Slow, ranks: list[int], limit: float, *, declared: bool) -> 
 
 def _add(timed: Timed, cpu: float, own: float, limit: float) -> None:
     learned = timed.samples - SKIPPED
-    for usual, value in ((timed.usual_cpu, cpu), (timed.usual_own, own)):
-        if learned > LEARNED:
-            slow_usual.add(usual, value, DOUBT, limit)
-        elif learned > 0:
-            slow_usual.learn(usual, value, learned)
+    if learned > LEARNED:
+        slow_usual.add(timed.usual_cpu, cpu, DOUBT, limit)
+        slow_usual.add(timed.usual_own, own, DOUBT * OWN_LIMITS, limit * OWN_LIMITS)
+    elif learned > 0:
+        slow_usual.learn(timed.usual_cpu, cpu, learned)
+        slow_usual.learn(timed.usual_own, own, learned)
 
 
 def _told(

@@ -136,7 +136,7 @@ def test_what_the_time_goes_into_is_said(what: dict[str, Any], cause: str, blame
 def test_one_that_was_slow_from_the_start_is_told_once_what_is_usual_is_known() -> None:
     job = Job()
     job.ranks[3].stands_s = 0.1
-    ((_, found),) = job.go(KNOWN + 8)
+    ((_, found),) = job.go(KNOWN + 16)
     assert found.rank == 3
     assert "since the attempt began" in found.summary
 
