@@ -383,6 +383,7 @@ class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     name: str
     up: bool = True
     carrier_changes: int = 0
+    downs: int | None = None  # how often it went down, where that itself is counted
     sent_bytes_per_s: float = 0.0
     received_bytes_per_s: float = 0.0
     errors_per_s: float = 0.0

@@ -25,7 +25,8 @@ WAITED_FOR = 400
 def judge(quiet: Path, busy: Path, slow: Path | None, steps: int, runs: int) -> None:
     chance = random.Random(17)
     calm, crowd = traces.read(quiet), traces.read(busy)
-    _say("limit from", quiet, calm, highest=round(_highest(calm, steps, chance), 1))
+    cpu, own = _highest(calm, steps, chance)
+    _say("limit from", quiet, calm, steps=steps, highest_cpu=round(cpu, 1), own=round(own, 1))
     found = list(told(traces.bootstrapped(crowd, steps, chance)))
     accused = [finding.summary for _, finding in found if finding.kind is Kind.SLOW]
     _say("healthy", busy, crowd, steps=steps, accused=len(accused), who=accused[:4])
@@ -67,10 +68,13 @@ def _expected(count: int) -> Expectation:
     return Expectation(job="job", epoch=1, seats=seats)
 
 
-def _highest(beats: list[Beat], steps: int, chance: random.Random) -> float:
-    """The highest sum that any healthy rank comes to, where none is told."""
-    played = _played(traces.bootstrapped(beats, steps, chance), float("inf"))
-    return max(each.sum for _, state, _ in played for each in state.ranks.values())
+def _highest(beats: list[Beat], steps: int, chance: random.Random) -> tuple[float, float]:
+    """The highest sums that any healthy rank comes to, of CPU time and of its own part."""
+    cpu = own = 0.0
+    for _, state, _ in _played(traces.bootstrapped(beats, steps, chance), float("inf")):
+        for each in state.ranks.values():
+            cpu, own = max(cpu, each.usual_cpu.sum), max(own, each.usual_own.sum)
+    return cpu, own
 
 
 def _delay(beats: list[Beat], percent: float, chance: random.Random) -> float | None:

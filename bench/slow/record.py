@@ -14,7 +14,7 @@ from holdfast.bench.slow.traces import row
 from holdfast.daemon.samplers.progress import Progress
 
 PERIOD_S, SAMPLE_S = 0.5, 0.1
-STARTS_S = 120.0
+STARTS_S = 300.0
 ON_S, OFF_S = 25.0, 15.0
 """An episode of a slow rank, and the time until the next."""
 SPIN = """

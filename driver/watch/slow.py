@@ -22,9 +22,10 @@ from holdfast.protocol.topology import Axis
 
 SKIPPED = 4
 """Samples at the start that are no rule: caches fill, memory is taken, code is compiled."""
-LIMIT = 9.0
-"""Of the sum of CPU time, from which on it is told."""
-OWN_LIMITS = 2.0
+LIMIT = 12.5
+"""Of the sum of CPU time, from which on it is told: 1.1 times the highest of 100,000 healthy steps
+(docs/detection.md)."""
+OWN_LIMITS = 1.5
 """So many times that for the own part: what is rare and long comes in clusters by chance."""
 DOUBT = 3.0
 """Of the sum, from which on the rank is compared in full."""
@@ -158,8 +159,15 @@ def _compare(state: Slow, ranks: list[int], limit: float, *, declared: bool) -> 
         cpu = timed.cpu - slow_usual.median_of_others(cpus, timed.cpu)
         own = timed.own - slow_usual.median_of_others(owns, timed.own)
         _add(timed, cpu, own, limit)
-        if declared and timed.samples == SKIPPED + LEARNED and timed.usual_own.mean > ALWAYS:
-            timed.usual_own.mean = 0.0  # from here on its peers are its rule
+        if declared and timed.samples == SKIPPED + LEARNED:
+            _judge_start(state, rank, timed)
+
+
+def _judge_start(state: Slow, rank: int, timed: Timed) -> None:
+    """What is usual is known: where that is far above its peers, they are its rule."""
+    for usual in (timed.usual_cpu, timed.usual_own):
+        if usual.mean > ALWAYS:
+            usual.mean = 0.0
             state.always.add(rank)
 
 
@@ -186,7 +194,8 @@ def _told(
         elif grown >= limit and rank not in state.told:
             since = state.doubts[rank].since
             compared = slow_words.compared(rank, since, _progress(seen, since))
-            if compared is not None and _stands(compared, now - state.doubts[rank].at_s):
+            lasted_s = now - state.doubts[rank].at_s
+            if compared is not None and _stands(state.ranks[rank], compared, limit, lasted_s):
                 node_of = expected.node_of()
                 together = _alike(state, rank, ranks, node_of)
                 state.told.update(dict.fromkeys(together, node_of[rank]))
@@ -198,10 +207,13 @@ def _progress(seen: Seen, ranks: Iterable[int]) -> dict[int, RankProgress]:
     return {rank: seen[rank].progress for rank in ranks if rank in seen}
 
 
-def _stands(compared: Compared, lasted_s: float) -> bool:
-    """Whether what is known of its steps since bears it out: it waits less than most do."""
+def _stands(timed: Timed, compared: Compared, limit: float, lasted_s: float) -> bool:
+    """Whether what is known of its steps since bears it out: it waits less than others do. CPU time
+    is hardly disturbed by neighbours; of time on the wall more is asked for."""
+    if timed.usual_cpu.sum >= limit and compared.computes_longer:
+        return compared.waits_less
     crowded = compared.cause is Cause.CROWDED and lasted_s < CROWDED_S
-    return compared.longer and compared.waits_least and not crowded
+    return compared.takes_longer and compared.waits_least and not crowded
 
 
 def _alike(state: Slow, rank: int, ranks: list[int], node_of: Mapping[int, str]) -> list[int]:

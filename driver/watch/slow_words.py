@@ -53,12 +53,17 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     peers: Part
     count: int
     cause: Cause
-    waits_least: bool
+    waits_less: bool  # than half of them
+    waits_least: bool  # but for a few
     frame: str  # where it stood when it was heard last
     stopped: bool
 
     @property
-    def longer(self) -> bool:
+    def computes_longer(self) -> bool:
+        return self.mine.cpu_s > LONGER * self.peers.cpu_s
+
+    @property
+    def takes_longer(self) -> bool:
         return self.mine.own_s > LONGER * self.peers.own_s
 
 
@@ -81,6 +86,7 @@ def compared(
         peers=peers,
         count=len(others),
         cause=_cause(mine, peers),
+        waits_less=mine.waited_s < peers.waited_s,
         waits_least=less <= FEW * len(others) and mine.waited_s < peers.waited_s,
         frame=now[rank].frame,
         stopped=now[rank].process in ("T", "t"),
