@@ -34,6 +34,7 @@ from holdfast.driver.watch import (
     store_failing,
     store_filling,
     store_not_shared,
+    traffic,
 )
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.jobs import JobSeen
@@ -79,6 +80,7 @@ class Watch:
         self._mismatch: dict[str, collective_skipped.Groups] = {}
         self._unlike: dict[str, collective_diverged.Unlike] = {}
         self._slow: dict[str, slow.Slow] = {}
+        self._traffic: dict[str, traffic.Nodes] = {}
         self._savings: saves_skipped.Savings = {}
         self._stores: store_failing.Stores = {}
         self._sharing: store_not_shared.Sharing = {}
@@ -113,6 +115,7 @@ class Watch:
         self._mismatch = _only(self._mismatch, kept)
         self._unlike = _only(self._unlike, kept)
         self._slow = _only(self._slow, kept)
+        self._traffic = _only(self._traffic, kept)
         self._savings = {at: each for at, each in self._savings.items() if each.job in kept}
         self._takings = _only(self._takings, kept)
         self._recalled = _only(self._recalled, kept)
@@ -238,7 +241,8 @@ class Watch:
         self._mismatch[expected.job], skipped = collective_skipped.judge(before, beat, expected)
         known = self._unlike.get(expected.job, collective_diverged.Unlike())
         self._unlike[expected.job], odd = collective_diverged.judge(known, beat, expected)
-        return (*skipped, *odd)
+        flows = self._traffic.setdefault(expected.job, {})
+        return (*skipped, *odd, *traffic.judge(flows, beat, expected, now))
 
     def _timed(self, beat: Heartbeat, expected: Expectation) -> None:
         name = expected.job
