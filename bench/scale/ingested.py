@@ -81,7 +81,7 @@ def _beat(layout: str, nodes: int, node: int, beat: int) -> bytes:
     )
 
 
-def _clocks(step: int) -> dict[str, float]:
+def _clocks(step: int) -> dict[str, Any]:
     """Where the time of a rank's steps goes; not told by ranks of an earlier commit."""
     told = {"stepped_s": step * 1.0, "ran_s": step * 0.7, "waited_s": step * 0.2}
     return {name: value for name, value in told.items() if name in RankProgress.__struct_fields__}

@@ -35,8 +35,8 @@ def judge(quiet: Path, busy: Path, slow: Path | None, steps: int, runs: int) -> 
         _say(f"{percent} % slower", busy, crowd, **_spread(delays))
     if slow is not None:
         real = traces.read(slow)
-        for percent, episodes in _episodes(real).items():
-            _say(f"{percent:g} % slower, real", slow, real, **_spread(episodes))
+        for size, episodes in _episodes(real).items():
+            _say(f"{size:g} % slower, real", slow, real, **_spread(episodes))
 
 
 def told(beats: Iterable[Beat], limit: float = slow.LIMIT) -> Iterator[tuple[Beat, Finding]]:

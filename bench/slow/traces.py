@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.protocol.messages import RankProgress
 
@@ -33,7 +33,7 @@ def row(seen: RankProgress) -> Row:
 
 
 def progress(rank: int, numbers: Row) -> RankProgress:
-    fields = dict(zip(FIELDS, numbers, strict=True))
+    fields: dict[str, Any] = dict(zip(FIELDS, numbers, strict=True))
     step, pid = int(fields.pop("step")), rank + 1
     return RankProgress(rank=rank, epoch=1, job="job", pid=pid, hooks=True, step=step, **fields)
 

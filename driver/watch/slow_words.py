@@ -5,6 +5,7 @@ Used by `slow`. Seconds are of one step, over the steps since the rank was in do
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from math import log
 from statistics import median
 
 import msgspec
@@ -114,11 +115,18 @@ def _cause(mine: Part, peers: Part) -> Cause:
     needed_s = EXPLAINS * (mine.own_s - peers.own_s)
     if mine.throttled_s - peers.throttled_s >= needed_s:
         return Cause.CAPPED
-    if mine.cpu_s - peers.cpu_s >= needed_s:
+    if _more_cpu(mine, peers):
         share = mine.own_s / peers.own_s - 1 if peers.own_s > 0 else 0.0
         more = peers.tokens > 0 and mine.tokens / peers.tokens - 1 >= EXPLAINS * share
         return Cause.MORE if more else Cause.COMPUTES
     return Cause.CROWDED if mine.delayed_s - peers.delayed_s >= needed_s else Cause.STANDS
+
+
+def _more_cpu(mine: Part, peers: Part) -> bool:
+    """Whether CPU time explains it; as a ratio, for who wants more waits for processors longer."""
+    if mine.cpu_s <= peers.cpu_s or peers.cpu_s <= 0 or peers.own_s <= 0:
+        return False
+    return log(mine.cpu_s / peers.cpu_s) >= EXPLAINS * log(max(mine.own_s / peers.own_s, 1.0))
 
 
 def slow(
