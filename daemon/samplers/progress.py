@@ -4,6 +4,7 @@ Called by the daemon's loop. A ring that cannot be read is said once, and its ra
 that its executor gives any process. Must not conclude anything: the driver's detectors do.
 """
 
+import math
 import re
 from pathlib import Path
 
@@ -120,6 +121,7 @@ class Ring:
         self._recent: tuple[Recent, ...] = ()
         self._pulse, self._pulsed_s = -1, 0.0
         self._gone_s: float | None = None
+        self._stopped_s, self._looked_s = 0.0, math.inf
         self._stack, self._stack_s = 0, 0.0
         self._moves = Moves(self._pid, sockets or Sockets())
         self._processors = Processors(self._pid)
@@ -142,6 +144,9 @@ class Ring:
         if (stack := self._reader.stack()) != self._stack:
             self._stack, self._stack_s = stack, now
         self._process = self._state()
+        if self._process in ("T", "t"):
+            self._stopped_s += max(0.0, now - self._looked_s)
+        self._looked_s = now
         if self._process == "gone":
             self._gone_s = self._gone_s if self._gone_s is not None else now
         stands = LOOK_AFTER_S < self._still_s(now) < TELL_UNTIL_S
@@ -180,6 +185,7 @@ class Ring:
             recent=self._recent,
             delayed_s=delayed_s,
             throttled_s=throttled_s,
+            stopped_s=self._stopped_s,
         )
 
     def _state(self) -> str:

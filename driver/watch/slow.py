@@ -100,7 +100,7 @@ def _sampled(state: Slow, last: RankProgress, seen: RankProgress, expected: Expe
     paused = seen.paused_s != last.paused_s  # with steps that are no rule around it
     if steps <= 0 or not last.stepped_s or last.pid != seen.pid or paused or "done" in seen.partial:
         return
-    own_s = seen.stepped_s - last.stepped_s - (seen.waited_s - last.waited_s)
+    own_s = seen.stepped_s - last.stepped_s - slow_words.waited_s(last, seen)
     cpu_s = seen.ran_s - last.ran_s
     if own_s <= 0 or cpu_s <= 0:
         return

@@ -26,6 +26,7 @@ class Cause(StrEnum):
     """What the time that is too long goes into."""
 
     MORE = "it has more to do: as much more tokens"
+    STOPPED = "it is stopped again and again"
     CAPPED = "its cgroup has used up its share of the processors"
     COMPUTES = "it computes for longer: its processor is slower, or it has more to do"
     CROWDED = "it waits for a processor that others use"
@@ -44,6 +45,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     waited_s: float
     delayed_s: float
     throttled_s: float
+    stopped_s: float
     tokens: float
 
 
@@ -94,25 +96,33 @@ def compared(
     )
 
 
+def waited_s(since: RankProgress, now: RankProgress) -> float:
+    """A wait in which it is stopped is no wait for peers: they wait for it."""
+    return max(0.0, now.waited_s - since.waited_s - (now.stopped_s - since.stopped_s))
+
+
 def _part(since: RankProgress, now: RankProgress) -> Part | None:
     steps = now.step - since.step
     if steps <= 0 or now.pid != since.pid:
         return None
-    waited_s = now.waited_s - since.waited_s
-    own_s = now.stepped_s - since.stepped_s - waited_s - (now.paused_s - since.paused_s)
+    wait_s = waited_s(since, now)
+    own_s = now.stepped_s - since.stepped_s - wait_s - (now.paused_s - since.paused_s)
     return Part(
         steps,
         own_s / steps,
         (now.ran_s - since.ran_s) / steps,
-        waited_s / steps,
+        wait_s / steps,
         (now.delayed_s - since.delayed_s) / steps,
         (now.throttled_s - since.throttled_s) / steps,
+        (now.stopped_s - since.stopped_s) / steps,
         (now.tokens - since.tokens) / steps,
     )
 
 
 def _cause(mine: Part, peers: Part) -> Cause:
     needed_s = EXPLAINS * (mine.own_s - peers.own_s)
+    if mine.stopped_s - peers.stopped_s >= needed_s > 0:
+        return Cause.STOPPED
     if mine.throttled_s - peers.throttled_s >= needed_s:
         return Cause.CAPPED
     if _more_cpu(mine, peers):
@@ -163,6 +173,7 @@ def _evidence(rank: int, node: str, seen: Compared) -> Iterator[Evidence]:
             ("waits for peers", mine.waited_s, peers.waited_s),
             ("no processor free", mine.delayed_s, peers.delayed_s),
             ("held back by its cgroup", mine.throttled_s, peers.throttled_s),
+            ("stopped", mine.stopped_s, peers.stopped_s),
         )
         if own_s or other_s
     )

@@ -27,12 +27,13 @@ class Rank:
     stands_s: float = 0.0
     delayed_s: float = 0.0
     throttled_s: float = 0.0
+    stopped_s: float = 0.0
     tokens: int = 0
     sums: dict[str, float] = field(default_factory=dict)
 
     @property
     def own_s(self) -> float:
-        return self.cpu_s + self.stands_s + self.delayed_s + self.throttled_s
+        return self.cpu_s + self.stands_s + self.delayed_s + self.throttled_s + self.stopped_s
 
 
 class Job:
@@ -87,6 +88,7 @@ class Job:
                 "waited_s": whole_s - own_s,
                 "delayed_s": each.delayed_s,
                 "throttled_s": each.throttled_s,
+                "stopped_s": each.stopped_s,
                 "tokens": each.tokens,
             }
             for name, value in grown.items():
@@ -120,6 +122,7 @@ def test_a_rank_that_is_a_tenth_slower_is_told_within_twenty_steps_and_nothing_i
         ({"throttled_s": 0.05}, "capped", Blame.INFRASTRUCTURE),
         ({"delayed_s": 0.05}, "crowded", Blame.UNKNOWN),
         ({"stands_s": 0.05}, "stands", Blame.UNKNOWN),
+        ({"stopped_s": 0.05}, "stopped", Blame.UNKNOWN),
     ],
 )
 def test_what_the_time_goes_into_is_said(what: dict[str, Any], cause: str, blame: Blame) -> None:
