@@ -4,6 +4,7 @@ A line is [heard_s, slow rank or -1, percent, [rank's numbers in the order of FI
 """
 
 import json
+import lzma
 import random
 from collections.abc import Iterator
 from itertools import pairwise
@@ -39,7 +40,10 @@ def progress(rank: int, numbers: Row) -> RankProgress:
 
 
 def read(path: Path) -> list[Beat]:
-    lines = map(json.loads, path.read_text().splitlines())
+    """Of a file as it was written, or packed by xz."""
+    data = path.read_bytes()
+    text = (lzma.decompress(data) if path.suffix == ".xz" else data).decode()
+    lines = map(json.loads, text.splitlines())
     return [Beat(at, slow, percent, tuple(map(tuple, rows))) for at, slow, percent, rows in lines]
 
 
