@@ -21,6 +21,9 @@ SETTLES = 400
 WAITED_FOR = 400
 """Steps that a slow rank is given to be told."""
 
+MANY = 20
+"""Of which nine tenths can be told."""
+
 
 def judge(quiet: Path, busy: Path, slow: Path | None, steps: int, runs: int) -> None:
     chance = random.Random(17)
@@ -32,7 +35,9 @@ def judge(quiet: Path, busy: Path, slow: Path | None, steps: int, runs: int) -> 
     _say("healthy", busy, crowd, steps=steps, accused=len(accused), who=accused[:4])
     for percent in PERCENTS:
         delays = [_delay(crowd, percent, chance) for _ in range(runs)]
-        _say(f"{percent} % slower", busy, crowd, **_spread(delays))
+        innocent = sum(others for _, others in delays)
+        spread = _spread([delay for delay, _ in delays])
+        _say(f"{percent} % slower", busy, crowd, **spread, innocent=innocent)
     if slow is not None:
         real = traces.read(slow)
         for size, episodes in _episodes(real).items():
@@ -77,15 +82,17 @@ def _highest(beats: list[Beat], steps: int, chance: random.Random) -> tuple[floa
     return cpu, own
 
 
-def _delay(beats: list[Beat], percent: float, chance: random.Random) -> float | None:
-    """Steps from the one at which a rank becomes slow to when it is told; None: it is not."""
-    rank = chance.randrange(len(beats[0].ranks))
+def _delay(beats: list[Beat], percent: float, chance: random.Random) -> tuple[float | None, int]:
+    """Steps from the one at which a rank becomes slow to when it is told (None: it is not), and
+    how often another rank was told by then."""
+    rank, innocent = chance.randrange(len(beats[0].ranks)), 0
     begins = int(beats[0].ranks[rank][0]) + SETTLES
     trace = traces.bootstrapped(beats, SETTLES + WAITED_FOR, chance)
     for beat, finding in told(traces.slowed(trace, rank, percent, begins)):
-        if finding.kind is Kind.SLOW and finding.rank == rank and beat.slow == rank:
-            return beat.ranks[rank][0] - begins
-    return None
+        if finding.kind is Kind.SLOW and finding.rank == rank == beat.slow:
+            return beat.ranks[rank][0] - begins, innocent
+        innocent += finding.kind is Kind.SLOW
+    return None, innocent
 
 
 def _episodes(beats: list[Beat]) -> dict[float, list[float | None]]:
@@ -103,12 +110,12 @@ def _episodes(beats: list[Beat]) -> dict[float, list[float | None]]:
 
 def _spread(delays: list[float | None]) -> dict[str, Any]:
     known = sorted(each for each in delays if each is not None)
-    tenths = quantiles(known, n=10) if len(known) > 1 else [0.0] * 9
+    many = len(known) >= MANY
     return {
         "runs": len(delays),
         "told": len(known),
         "median_steps": median(known) if known else None,
-        "p90_steps": round(tenths[8]) if len(known) > 1 else None,
+        "p90_steps": round(quantiles(known, n=10)[8]) if many else None,
     }
 
 
