@@ -16,8 +16,8 @@ from holdfast.protocol.faults import Finding, Kind
 from holdfast.protocol.messages import Heartbeat, Seat
 
 PERCENTS = (5, 10, 20)
-SETTLES = 400
-"""Steps before a rank becomes slow: the detector knows what is usual by then."""
+SETTLES, SETTLES_BEATS = 400, 60
+"""Steps, and heartbeats, before a rank becomes slow: what is usual is known by then."""
 WAITED_FOR = 400
 """Steps that a slow rank is given to be told."""
 
@@ -86,8 +86,10 @@ def _delay(beats: list[Beat], percent: float, chance: random.Random) -> tuple[fl
     """Steps from the one at which a rank becomes slow to when it is told (None: it is not), and
     how often another rank was told by then."""
     rank, innocent = chance.randrange(len(beats[0].ranks)), 0
-    begins = int(beats[0].ranks[rank][0]) + SETTLES
-    trace = traces.bootstrapped(beats, SETTLES + WAITED_FOR, chance)
+    first, last = beats[0].ranks[rank][0], beats[-1].ranks[rank][0]
+    settles = max(SETTLES, int(SETTLES_BEATS * (last - first) / len(beats)))
+    begins = int(first) + settles
+    trace = traces.bootstrapped(beats, settles + WAITED_FOR, chance)
     for beat, finding in told(traces.slowed(trace, rank, percent, begins)):
         if finding.kind is Kind.SLOW and finding.rank == rank == beat.slow:
             return beat.ranks[rank][0] - begins, innocent

@@ -11,7 +11,7 @@ from holdfast.protocol.faults import Kind
 TRACES = Path(__file__).with_name("traces")
 
 
-@pytest.mark.parametrize("name", ["quiet", "busy"])
+@pytest.mark.parametrize("name", ["quiet", "busy", "fresh"])
 def test_nobody_is_told_in_ten_thousand_steps_of_healthy_ranks(name: str) -> None:
     beats = traces.read(TRACES / f"{name}.jsonl.xz")
     assert list(judge.told(traces.bootstrapped(beats, 10_000, Random(1)))) == []
