@@ -74,6 +74,7 @@ def _page(
         f"[bold]{job['name']}[/bold]  {toned(state)}{since}",
         *([] if found.ready or not found.why else [f"driver  {escape(found.why)}"]),
         *_progress(job, losses),
+        *_slow(job, incidents),
         *stored(job, incidents),
         *_lost(job, incidents),
         *attempt(job),
@@ -121,6 +122,19 @@ def _progress(job: dict[str, Any], losses: list[float]) -> list[str]:
     if job["loss"] is not None:
         parts.append(f"loss {job['loss']:.4g} {sparkline(losses)}".rstrip())
     return [f"at      {' · '.join(parts)}"] if parts else []
+
+
+def _slow(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Who holds its peers up, as far as it was told and not taken back since."""
+    from rich.markup import escape
+
+    told: dict[tuple[Any, Any], str] = {}
+    for each in incidents if job["phase"] not in FINISHED else ():
+        if each["kind"] == Kind.SLOW:
+            told[each["node"], each["rank"]] = each["summary"]
+        elif each["kind"] == Kind.KEEPS_PACE:
+            told.clear()
+    return [f"slow    {escape(text)}" for text in told.values()]
 
 
 def stored(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -49,6 +49,9 @@ class Kind(StrEnum):
     JOURNAL_PUT_BACK = "journal-put-back"  # executors know epochs that it does not
     DEFECT = "defect"  # of ours, met beside the core in one job's affairs; report only
     PRESSURE = "pressure"  # 27, 28: the host is short of something
+    SLOW = "slow"  # 11 to 13: a rank, or a node's, hold their peers up; report only
+    TRAFFIC = "traffic"  # 14, 17: a node's changes its shape while steps go on; report only
+    KEEPS_PACE = "keeps-pace"  # and nobody does any more
 
 
 ALL_CLEAR = {
@@ -56,6 +59,7 @@ ALL_CLEAR = {
     Kind.STORE_SHARED: Kind.STORE_NOT_SHARED,
     Kind.STORE_SWEPT: Kind.STORE_FILLS,
     Kind.SNAPSHOTS_BACK: Kind.SNAPSHOTS_STOPPED,
+    Kind.KEEPS_PACE: Kind.SLOW,
 }
 """Reports that take another one back, for its job."""
 

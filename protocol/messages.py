@@ -369,6 +369,13 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     sleep_left_s: float = 0.0  # for how long that still lasts
     unsaved: int = 0  # steps since its start or its script's last save
     recent: tuple[Recent, ...] = ()  # where it stands still, or is gone
+    stepped_s: float = 0.0  # when its last step ended, on a clock of its own; 0: it does not tell
+    ran_s: float = 0.0  # CPU time of the thread that trains until then
+    waited_s: float = 0.0  # that thread's waits for peers, but for those in pauses
+    paused_s: float = 0.0  # its pauses
+    delayed_s: float = 0.0  # for which its main thread could run and had no processor
+    throttled_s: float = 0.0  # for which its cgroup had used up its share of processors
+    stopped_s: float = 0.0  # for which it was seen to be stopped (SIGSTOP)
 
 
 class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -377,6 +384,7 @@ class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     name: str
     up: bool = True
     carrier_changes: int = 0
+    downs: int | None = None  # how often it went down, where that itself is counted
     sent_bytes_per_s: float = 0.0
     received_bytes_per_s: float = 0.0
     errors_per_s: float = 0.0

@@ -156,6 +156,13 @@ def _hook_steps(optimizer: Any) -> None:
         _missing("step")
     else:
         register(_stepped)
+        optimizer.register_optimizer_step_pre_hook(_optimizes)
+
+
+def _optimizes(*_: object) -> None:
+    with suppress(Exception):
+        if current.recorder is not None:
+            current.recorder.clock.optimizes()
 
 
 def _stepped(*_: object) -> None:

@@ -17,6 +17,7 @@ from holdfast.telemetry import schema
 from holdfast.telemetry.calls import Calls
 from holdfast.telemetry.frames import Frames
 from holdfast.telemetry.ring import RingWriter
+from holdfast.telemetry.stepclock import StepClock
 
 PULSE_S = 0.05
 """Period of the pulse: half of the daemon's sampling period, so that each sample sees it move."""
@@ -33,6 +34,7 @@ class Recorder:
 
     def __init__(self, ring: RingWriter) -> None:
         self.ring = ring
+        self.clock = StepClock()
         self.step = 0
         self._tokens = 0
         self._loss: float | None = None
@@ -75,6 +77,8 @@ class Recorder:
     def waits(self, waiting: bool) -> bool:
         """Say that the rank waits for a peer, or not; what it said before."""
         before, self._waiting = self._waiting, waiting
+        if waiting != before:
+            self.clock.waits(waiting)
         self.ring.word(schema.WAITING, waiting)
         return before
 
@@ -148,10 +152,12 @@ class Recorder:
             self._store_pause()
         for group in self._groups:
             group.mark(step)
+        self.clock.stepped()
         self._store_state()
 
     def _store_state(self) -> None:
-        self.ring.state(self.step, self._tokens, self._loss, self._phase)
+        clocks_ns = self.clock.at_step_ns
+        self.ring.state(self.step, self._tokens, self._loss, self._phase, clocks_ns)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -192,6 +198,7 @@ class Recorder:
 
     def _store_pause(self) -> None:
         name = [self._until_step, *self._paused][-1]
+        self.clock.pauses(name != "")
         self.ring.word(schema.PAUSE, schema.PAUSES.index(name))
 
     def _new_phase(self, name: str) -> "Phase | None":
@@ -304,6 +311,7 @@ class Group:
         self.enqueued += 1
         self._last = (kind, fingerprint)
         self._step = self._recorder.step
+        self._recorder.clock.enqueued()
         self._recorder.ring.collective(self._slot, self.enqueued, kind, fingerprint)
         self._store()
 

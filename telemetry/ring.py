@@ -55,12 +55,19 @@ class RingWriter:
         """Store one of the rank's words (`schema.PULSE` and so on)."""
         self._words[schema.WORDS_AT // 8 + place] = value
 
-    def state(self, step: int, tokens: int, loss: float | None, phase: int) -> None:
+    def state(
+        self,
+        step: int,
+        tokens: int,
+        loss: float | None,
+        phase: int,
+        clocks_ns: Sequence[int] = (0, 0, 0, 0),
+    ) -> None:
         at, words = schema.STATE_AT, self._words
         stamp = words[at // 8] + 1 | 1
         words[at // 8] = stamp
         value = math.nan if loss is None else loss
-        schema.STATE.pack_into(self._map, at, stamp, step, tokens, value, phase)
+        schema.STATE.pack_into(self._map, at, stamp, step, tokens, value, phase, *clocks_ns)
         words[at // 8] = stamp + 1
 
     def group(self, slot: int, *fields: int) -> None:
@@ -190,7 +197,7 @@ class RingReader:
         self.torn = 0
         if (size := self._map.size()) < schema.SIZE:  # of the file, now: to read on is a SIGBUS
             raise RingError(f"{self._name}: cut short, {size} of {schema.SIZE} bytes")
-        _, step, tokens, loss, phase = schema.STATE.unpack(
+        _, step, tokens, loss, phase, *clocks_ns = schema.STATE.unpack(
             self._record(schema.STATE_AT, schema.STATE.size)
         )
         phases = self._below(schema.PHASE_SLOTS, self._word(schema.PHASES), "phases")
@@ -198,6 +205,7 @@ class RingReader:
         peers = self._below(schema.PEER_SLOTS, self._word(schema.PEERS), "peers")
         phase = self._below(schema.PHASE_SLOTS, phase, "phase")
         clocks = [self._phase(slot) for slot in range(phases)]
+        stepped_s, ran_s, waited_s, paused_s = (each / 1e9 for each in clocks_ns)
         return RankProgress(
             rank=self.rank,
             epoch=self.epoch,
@@ -219,6 +227,10 @@ class RingReader:
             unsaved=max(0, step - self._word(schema.SAVED_AT)),
             wall_s={name: wall_ns / 1e9 for name, wall_ns, _ in clocks},
             thread_s={name: thread_ns / 1e9 for name, _, thread_ns in clocks},
+            stepped_s=stepped_s,
+            ran_s=ran_s,
+            waited_s=waited_s,
+            paused_s=paused_s,
         )
 
     def _below(self, slots: int, said: int, what: str) -> int:

@@ -10,7 +10,7 @@ import struct
 from typing import Final
 
 MAGIC: Final = b"HFRING\r\n"
-VERSION: Final = 3
+VERSION: Final = 4
 
 HEADER: Final = struct.Struct("<8sIIqqq4I")
 """magic, version, size of the file in bytes, rank, epoch, pid, and slots for groups, peers, phases
@@ -46,8 +46,9 @@ PARTS: Final = (
 """What may be missing from a ring, by bit of the word PARTIAL."""
 
 STATE_AT: Final = WORDS_AT + 8 * WORDS
-STATE: Final = struct.Struct("<QqqdQ")
-"""sequence, step, tokens, loss (NaN: none), phase (slot + 1, 0: none)."""
+STATE: Final = struct.Struct("<QqqdQ4Q")
+"""sequence, step, tokens, loss (NaN: none), phase (slot + 1, 0: none), and in nanoseconds: when the
+last step ended, CPU time of the thread that trains until then, its waits for peers, its pauses."""
 
 MARK_STRIDES: Final = (1, 8, 64, 512)
 """Steps whose collective counts are kept, the last multiple of each: two ranks sampled at different

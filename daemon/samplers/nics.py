@@ -13,6 +13,10 @@ from holdfast.protocol.messages import NicRates
 
 WRAP = 1 << 32
 """Some counters (mlx5 Q counters, port_*_errors) have 32 bits and start again at zero."""
+MOST_OVER = WRAP >> 8
+"""What one grows by between two looks at most: more over its wrap is a reset."""
+DOWNED = "link_downed"
+"""How often a port went down: it has no `carrier_changes`."""
 
 
 class Nics:
@@ -72,12 +76,14 @@ class Nics:
         counts = {file.name: self._files.number(file) for file in files if _counts(file.name)}
         rates = self._rates(name, counts, now)
         data = 4 * rates.pop("port_xmit_data", 0.0), 4 * rates.pop("port_rcv_data", 0.0)
+        rates.pop(DOWNED, None)
         return NicRates(
             name=sendable(name),
             up=self._link(folder / "state", lambda text: "ACTIVE" in text),
             sent_bytes_per_s=data[0],
             received_bytes_per_s=data[1],
             errors_per_s=sum(rates.values()),
+            downs=counts.get(DOWNED),
         )
 
     def _carries(self, folder: Path) -> bool:
@@ -103,14 +109,14 @@ class Nics:
 
 
 def grown(before: int, after: int) -> int:
-    """How far a counter went from `before` to `after`, over its wrap or its reset.
-
-    A 32-bit counter that was in its upper half has wrapped; another that fell has been reset.
+    """How far a counter went from `before` to `after`. One that fell has wrapped where it then is a
+    little further; else it was reset, and how far it had gone until then is not known.
     """
     if after >= before:
         return after - before
-    return after + WRAP - before if WRAP // 2 <= before < WRAP else after
+    over = after + WRAP - before
+    return over if 0 < over <= MOST_OVER else 0
 
 
 def _counts(name: str) -> bool:
-    return name in ("port_xmit_data", "port_rcv_data") or "err" in name or name == "link_downed"
+    return name in ("port_xmit_data", "port_rcv_data") or "err" in name or name == DOWNED

@@ -4,6 +4,7 @@ Called by the daemon's loop. A ring that cannot be read is said once, and its ra
 that its executor gives any process. Must not conclude anything: the driver's detectors do.
 """
 
+import math
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import msgspec
 
 from holdfast.daemon.samplers import processes
 from holdfast.daemon.samplers.activity import Moves
+from holdfast.daemon.samplers.processors import Processors
 from holdfast.daemon.samplers.sockets import Sockets
 from holdfast.kit import procstat
 from holdfast.kit.logs import LazyLogger
@@ -119,8 +121,10 @@ class Ring:
         self._recent: tuple[Recent, ...] = ()
         self._pulse, self._pulsed_s = -1, 0.0
         self._gone_s: float | None = None
+        self._stopped_s, self._looked_s = 0.0, math.inf
         self._stack, self._stack_s = 0, 0.0
         self._moves = Moves(self._pid, sockets or Sockets())
+        self._processors = Processors(self._pid)
         if processes.maps(self._pid, path.name):
             stat = procstat.stat(self._pid)
             self._started_ticks = stat.started_ticks if stat else None
@@ -140,6 +144,9 @@ class Ring:
         if (stack := self._reader.stack()) != self._stack:
             self._stack, self._stack_s = stack, now
         self._process = self._state()
+        if self._process in ("T", "t"):
+            self._stopped_s += max(0.0, now - self._looked_s)
+        self._looked_s = now
         if self._process == "gone":
             self._gone_s = self._gone_s if self._gone_s is not None else now
         stands = LOOK_AFTER_S < self._still_s(now) < TELL_UNTIL_S
@@ -155,8 +162,10 @@ class Ring:
 
     def told(self, now: float) -> RankProgress:
         cpu_s, stopped = self._tree()
+        gone = self._process == "gone"
+        delayed_s, throttled_s = (0.0, 0.0) if gone else self._processors.withheld_s()
         still_s = self._still_s(now)
-        if still_s > LOOK_AFTER_S and self._process != "gone":
+        if still_s > LOOK_AFTER_S and not gone:
             self._moves.look(now)
         else:
             self._moves.rest()
@@ -174,6 +183,9 @@ class Ring:
             moved=self._moves.what,
             unseen=self._moves.unseen,
             recent=self._recent,
+            delayed_s=delayed_s,
+            throttled_s=throttled_s,
+            stopped_s=self._stopped_s,
         )
 
     def _state(self) -> str:

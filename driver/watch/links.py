@@ -1,6 +1,7 @@
 """Links that go down: one flap is tolerated, two within five minutes make a suspect. Pure.
 
-Counters alone (errors that rise) are only reported: faults.md, rows 17 and 18.
+Counters alone (errors that rise) are only reported, once until they have been still for a while:
+faults.md, rows 17 and 18.
 """
 
 import msgspec
@@ -9,14 +10,20 @@ from holdfast.driver.watch.model import Findings, Settings, evidence
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, NicRates
 
+STILL_S = 60.0
+"""For so long no error is counted, until the next is another event."""
+MOST_FLAPS = 16
+"""Kept of those between two heartbeats: no link goes down more often, a counter may jump."""
+
 
 class Link(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """State of one link: carrier changes when last heard, and when it went down of late."""
 
     up: bool
     changes: int
+    downs: int | None = None
     downs_s: tuple[float, ...] = ()
-    errors: bool = False
+    erred_s: float | None = None  # when errors were counted last
 
 
 Links = dict[str, Link]
@@ -33,7 +40,8 @@ def judge(links: Links, beat: Heartbeat, settings: Settings, now: float) -> tupl
         seen[nic.name] = after
         if before is not None and after.downs_s != before.downs_s and after.downs_s:
             found.append(_down(beat.node, nic, after, settings))
-        if after.errors and not (before is not None and before.errors):
+        still = before is None or before.erred_s is None or now - before.erred_s > STILL_S
+        if nic.errors_per_s > 0 and still:
             found.append(_counters(beat.node, nic))
     return seen, tuple(found)
 
@@ -42,13 +50,24 @@ def _next(before: Link | None, nic: NicRates, settings: Settings, now: float) ->
     downs_s = before.downs_s if before is not None else ()
     downs_s = tuple(at for at in downs_s if now - at <= settings.flap_window_s)
     if before is not None:
-        # A flap between two heartbeats shows in the count of carrier changes alone: down and up.
-        changes = max(0, nic.carrier_changes - before.changes)
-        flaps = max(int(before.up and not nic.up), (changes + int(before.up)) // 2)
-        downs_s += (now,) * flaps
+        downs_s += (now,) * min(_flaps(before, nic), MOST_FLAPS)
+    erred_s = before.erred_s if before is not None else None
     return Link(
-        up=nic.up, changes=nic.carrier_changes, downs_s=downs_s, errors=nic.errors_per_s > 0
+        up=nic.up,
+        changes=nic.carrier_changes,
+        downs=nic.downs,
+        downs_s=downs_s,
+        erred_s=now if nic.errors_per_s > 0 else erred_s,
     )
+
+
+def _flaps(before: Link, nic: NicRates) -> int:
+    """How often it went down since the heartbeat before."""
+    if nic.downs is not None and before.downs is not None:
+        return max(0, nic.downs - before.downs)
+    # A flap between two heartbeats shows in the count of carrier changes alone: down and up.
+    changes = max(0, nic.carrier_changes - before.changes)
+    return max(int(before.up and not nic.up), (changes + int(before.up)) // 2)
 
 
 def _down(node: str, nic: NicRates, link: Link, settings: Settings) -> Finding:
@@ -65,11 +84,17 @@ def _down(node: str, nic: NicRates, link: Link, settings: Settings) -> Finding:
         evidence=(
             evidence(
                 f"daemon of {node}",
-                f"carrier of {nic.name} changed {nic.carrier_changes} times so far",
+                _counted(nic),
                 downs=times,
             ),
         ),
     )
+
+
+def _counted(nic: NicRates) -> str:
+    if nic.downs is not None:
+        return f"{nic.name} went down {nic.downs} times so far"
+    return f"carrier of {nic.name} changed {nic.carrier_changes} times so far"
 
 
 def _counters(node: str, nic: NicRates) -> Finding:

@@ -29,10 +29,12 @@ from holdfast.driver.watch import (
     pair_unreachable,
     saves_skipped,
     silence,
+    slow,
     standstill,
     store_failing,
     store_filling,
     store_not_shared,
+    traffic,
 )
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.jobs import JobSeen
@@ -77,6 +79,8 @@ class Watch:
         self._pressure: host_pressure.Reported = frozenset()
         self._mismatch: dict[str, collective_skipped.Groups] = {}
         self._unlike: dict[str, collective_diverged.Unlike] = {}
+        self._slow: dict[str, slow.Slow] = {}
+        self._traffic: dict[str, traffic.Nodes] = {}
         self._savings: saves_skipped.Savings = {}
         self._stores: store_failing.Stores = {}
         self._sharing: store_not_shared.Sharing = {}
@@ -110,6 +114,8 @@ class Watch:
         self._jobs = _only(self._jobs, kept)
         self._mismatch = _only(self._mismatch, kept)
         self._unlike = _only(self._unlike, kept)
+        self._slow = _only(self._slow, kept)
+        self._traffic = _only(self._traffic, kept)
         self._savings = {at: each for at, each in self._savings.items() if each.job in kept}
         self._takings = _only(self._takings, kept)
         self._recalled = _only(self._recalled, kept)
@@ -229,12 +235,19 @@ class Watch:
         return found
 
     def _compared(self, beat: Heartbeat, expected: Expectation, now: float) -> Findings:
+        self._timed(beat, expected)
         jobs.heard(self._jobs[expected.job], beat, now)
         before = self._mismatch.get(expected.job, collective_skipped.Groups())
         self._mismatch[expected.job], skipped = collective_skipped.judge(before, beat, expected)
         known = self._unlike.get(expected.job, collective_diverged.Unlike())
         self._unlike[expected.job], odd = collective_diverged.judge(known, beat, expected)
-        return (*skipped, *odd)
+        flows = self._traffic.setdefault(expected.job, {})
+        return (*skipped, *odd, *traffic.judge(flows, beat, expected, now))
+
+    def _timed(self, beat: Heartbeat, expected: Expectation) -> None:
+        name = expected.job
+        known, told = self._slow.get(name, slow.Slow()), self._recalled.get(name, NOTHING)
+        self._slow[name] = slow.fold(known, beat, self._jobs[name].ranks, expected, told)
 
     # ------------------------------------------------------------ what shows by its absence
 
@@ -259,6 +272,7 @@ class Watch:
         yield from (_progress(self._wanted[name], each) for each in steps)
         if self._may_judge(now):
             yield from map(_found, self._cannot_meet(job, now))
+            yield from map(_found, self._holds_up(job, now))
         self._jobs[name], findings = self._stands_still(job, now)
         yield from map(_found, (*findings, *self._went_on(job)))
 
@@ -366,6 +380,12 @@ class Watch:
             self._apart, job.expected, self._nodes, quiet_s, fresh_s, now
         )
         return findings
+
+    def _holds_up(self, job: JobSeen, now: float) -> Findings:
+        timed = self._slow.get(job.expected.job)
+        if timed is None:
+            return ()
+        return slow.judge(timed, job.ranks, job.expected, self._period_s(), now)
 
     def _stands_still(self, job: JobSeen, now: float) -> tuple[JobSeen, Findings]:
         pace, unit = jobs.tempo(job)

@@ -55,6 +55,29 @@ def test_what_is_wrong_with_the_store_is_told_as_long_as_it_is(
     assert status.stored(job | {"phase": "Failed"}, reports) == ["store   step 1,150, 6.3 s ago"]
 
 
+SLOW = {"kind": "slow", "node": "a", "rank": 2, "summary": "rank 2 on a holds its peers up"}
+SLOWER = {**SLOW, "summary": "rank 2 on a holds its peers up: still"}
+OTHER = {**SLOW, "rank": 3, "summary": "rank 3 on a holds its peers up"}
+IN_STEP = {**SLOW, "kind": "keeps-pace", "summary": "rank 2 on a keeps pace with its peers again"}
+
+
+@pytest.mark.parametrize(
+    ("reports", "told"),
+    [
+        pytest.param([SLOW, FAILED], [SLOW], id="and-another-report-after-it"),
+        pytest.param([SLOW, OTHER, SLOWER], [SLOWER, OTHER], id="two-of-them"),
+        pytest.param([SLOW, IN_STEP], [], id="it-keeps-pace-again"),
+    ],
+)
+def test_who_holds_its_peers_up_is_told_as_long_as_it_does(
+    reports: list[dict[str, Any]], told: list[dict[str, Any]]
+) -> None:
+    assert status._slow({"phase": "Running"}, reports) == [
+        f"slow    {each['summary']}" for each in told
+    ]
+    assert status._slow({"phase": "Succeeded"}, reports) == []
+
+
 def test_an_attempt_is_told_with_its_version_and_layout() -> None:
     layout = {"number": 2, "nodes": 4}
     job: dict[str, Any] = {"attempt": 3, "version": 1, "ranks": 8, "layout": layout}

@@ -17,7 +17,7 @@ from holdfast.protocol.messages import RankProgress
 from holdfast.telemetry.ring import RingReader
 
 LAUNCHER = Path(__file__).with_name("launch_ranks.py")
-HELPERS = Path(ports.__file__).parent
+PATHS = [str(Path(ports.__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
 
 
 class Launcher:
@@ -28,7 +28,7 @@ class Launcher:
             [sys.executable, str(LAUNCHER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HELPERS)},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(PATHS)},
             text=True,
         )
         assert self._process.stdout is not None

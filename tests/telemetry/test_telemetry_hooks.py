@@ -184,3 +184,29 @@ def test_no_room_for_a_ring_leaves_the_script_alone(
     step(1, loss=0.5, tokens=10)
     with phase("forward"):
         pass
+
+
+HELD_UP = """
+import time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(12):
+    time.sleep(0.05 * rank)  # a slow loader
+    optimizer.zero_grad()
+    model(torch.ones(2, 4)).sum().backward()
+    optimizer.step()
+print("done", flush=True)
+while True:
+    time.sleep(0.1)
+"""
+
+
+def test_who_waits_for_a_slow_peer_is_told_of_a_script_that_says_nothing(ranks: Any) -> None:
+    running = ranks(HELD_UP, 2)
+    eventually(lambda: running.there() and "done" in running.output(1), "the script is done")
+    quick, slow = running.read(0), running.read(1)
+    assert quick.step == slow.step == 12
+    assert quick.waited_s - slow.waited_s > 11 * 0.05 / 2, "waits in C++, before the optimizer"
+    assert 0 < quick.ran_s < quick.stepped_s

@@ -97,6 +97,29 @@ def test_counters_that_rise_are_reported_once() -> None:
     assert findings(watch, beat(nics=(nic(True, 0, 13.0),)), 2) == []
 
 
+def test_a_counter_that_ticks_at_every_second_heartbeat_is_one_event() -> None:
+    watch = Watch()
+    beats = [beat(n, nics=(nic(True, 0, 2.0 * (n % 2)),)) for n in range(1, 201)]
+    found = [each for n, sent in enumerate(beats) for each in findings(watch, sent, n / 2)]
+    assert [each.kind for each in found] == [Kind.COUNTERS]
+    assert findings(watch, beat(201, nics=(nic(True, 0, 2.0),)), 200), "after a minute of none"
+
+
+def test_a_port_that_was_down_between_two_heartbeats_has_flapped_and_is_no_two_events() -> None:
+    def port(downs: int | None, *, up: bool = True) -> Any:
+        return beat(nics=(NicRates(name="mlx5_0/1", up=up, downs=downs),))
+
+    watch = Watch()
+    assert findings(watch, port(3), 0) == []
+    (found,) = findings(watch, port(4), 1)
+    assert (found.kind, found.weight) == (Kind.LINK_DOWN, Weight.REPORT)
+    assert found.evidence[0].text == "mlx5_0/1 went down 4 times so far"
+    assert findings(watch, port(4, up=False), 2) == [], "its counter says it, sooner or later"
+    (found,) = findings(watch, port(5, up=False), 3)
+    assert found.weight is Weight.SUSPECT
+    assert findings(watch, port(0), 4) == [], "a counter that was reset"
+
+
 @pytest.mark.parametrize("action", ["report", "restart", "suspect", None])
 def test_a_log_hit_leads_to_what_its_rule_says(action: str | None) -> None:
     watch = Watch()

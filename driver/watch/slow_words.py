@@ -1,0 +1,204 @@
+"""What a slow rank does with its time, against its peers, and how that is told. Pure.
+
+Used by `slow`. Seconds are of one step, over the steps since the rank was in doubt.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from math import log
+from statistics import median
+
+import msgspec
+
+from holdfast.driver.watch.model import Expectation, evidence
+from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.messages import RankProgress
+
+LONGER = 1.04
+"""What its own part is longer at least, by the ratio to its peers'."""
+EXPLAINS = 0.5
+"""Share of what is too long that a cause has to explain."""
+FEW = 0.25
+"""Share of its peers that may wait less than it."""
+
+
+class Cause(StrEnum):
+    """What the time that is too long goes into."""
+
+    MORE = "it has more to do: as much more tokens"
+    STOPPED = "it is stopped again and again"
+    CAPPED = "its cgroup has used up its share of the processors"
+    COMPUTES = "it computes for longer: its processor is slower, or it has more to do"
+    CROWDED = "it waits for a processor that others use"
+    STANDS = "it neither computes nor waits for peers"
+
+
+BLAME = {Cause.MORE: Blame.USER, Cause.CAPPED: Blame.INFRASTRUCTURE}
+
+
+class Part(msgspec.Struct, frozen=True, gc=False):
+    """Of one rank's steps: seconds a step, and tokens."""
+
+    steps: int
+    own_s: float
+    cpu_s: float
+    waited_s: float
+    delayed_s: float
+    throttled_s: float
+    stopped_s: float
+    tokens: float
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank, and the median of its peers."""
+
+    mine: Part
+    peers: Part
+    count: int
+    cause: Cause
+    waits_less: bool  # than half of them
+    waits_least: bool  # but for a few
+    frame: str  # where it stood when it was heard last
+    stopped: bool
+
+    @property
+    def computes_longer(self) -> bool:
+        return self.mine.cpu_s > LONGER * self.peers.cpu_s
+
+    @property
+    def takes_longer(self) -> bool:
+        return self.mine.own_s > LONGER * self.peers.own_s
+
+
+def compared(
+    rank: int, since: Mapping[int, RankProgress], now: Mapping[int, RankProgress]
+) -> Compared | None:
+    """None where the rank, or all of its peers, have done no steps since."""
+    parts = {
+        each: part for each in since if each in now and (part := _part(since[each], now[each]))
+    }
+    mine = parts.pop(rank, None)
+    if mine is None or not parts:
+        return None
+    others = list(parts.values())
+    rows = map(msgspec.structs.astuple, others)
+    peers = Part(*(median(values) for values in zip(*rows, strict=True)))
+    less = sum(each.waited_s < mine.waited_s for each in others)
+    return Compared(
+        mine=mine,
+        peers=peers,
+        count=len(others),
+        cause=_cause(mine, peers),
+        waits_less=mine.waited_s < peers.waited_s,
+        waits_least=less <= FEW * len(others) and mine.waited_s < peers.waited_s,
+        frame=now[rank].frame,
+        stopped=now[rank].process in ("T", "t"),
+    )
+
+
+def waited_s(since: RankProgress, now: RankProgress) -> float:
+    """A wait in which it is stopped is no wait for peers: they wait for it."""
+    return max(0.0, now.waited_s - since.waited_s - (now.stopped_s - since.stopped_s))
+
+
+def _part(since: RankProgress, now: RankProgress) -> Part | None:
+    steps = now.step - since.step
+    if steps <= 0 or now.pid != since.pid:
+        return None
+    wait_s = waited_s(since, now)
+    own_s = now.stepped_s - since.stepped_s - wait_s - (now.paused_s - since.paused_s)
+    return Part(
+        steps,
+        own_s / steps,
+        (now.ran_s - since.ran_s) / steps,
+        wait_s / steps,
+        (now.delayed_s - since.delayed_s) / steps,
+        (now.throttled_s - since.throttled_s) / steps,
+        (now.stopped_s - since.stopped_s) / steps,
+        (now.tokens - since.tokens) / steps,
+    )
+
+
+def _cause(mine: Part, peers: Part) -> Cause:
+    needed_s = EXPLAINS * (mine.own_s - peers.own_s)
+    if mine.stopped_s - peers.stopped_s >= needed_s > 0:
+        return Cause.STOPPED
+    if mine.throttled_s - peers.throttled_s >= needed_s:
+        return Cause.CAPPED
+    if _more_cpu(mine, peers):
+        share = mine.own_s / peers.own_s - 1 if peers.own_s > 0 else 0.0
+        more = peers.tokens > 0 and mine.tokens / peers.tokens - 1 >= EXPLAINS * share
+        return Cause.MORE if more else Cause.COMPUTES
+    return Cause.CROWDED if mine.delayed_s - peers.delayed_s >= needed_s else Cause.STANDS
+
+
+def _more_cpu(mine: Part, peers: Part) -> bool:
+    """Whether CPU time explains it; as a ratio, for who wants more waits for processors longer."""
+    if mine.cpu_s <= peers.cpu_s or peers.cpu_s <= 0 or peers.own_s <= 0:
+        return False
+    return log(mine.cpu_s / peers.cpu_s) >= EXPLAINS * log(max(mine.own_s / peers.own_s, 1.0))
+
+
+def slow(
+    rank: int, together: Sequence[int], seen: Compared, expected: Expectation, *, always: bool
+) -> Finding:
+    """`together`: the ranks of its node, where all of them are slow."""
+    node, whole = expected.node_of()[rank], len(together) > 1
+    who = f"rank {rank} on {node} holds its peers"
+    its = "its"
+    if whole:
+        who, its = f"all {len(together)} ranks on {node} hold the others", f"rank {rank}'s"
+    times = f"{seen.mine.own_s / max(seen.peers.own_s, 1e-9):.2f} times as long as its peers'"
+    since = " since the attempt began" if always else ""
+    return Finding(
+        kind=Kind.SLOW,
+        weight=Weight.REPORT,
+        blame=BLAME.get(seen.cause, Blame.UNKNOWN),
+        job=expected.job,
+        epoch=expected.epoch,
+        node=node,
+        rank=None if whole else rank,
+        summary=f"{who} up{since}: {its} own part of a step takes {times}; {seen.cause}",
+        evidence=tuple(_evidence(rank, node, seen)),
+    )
+
+
+def _evidence(rank: int, node: str, seen: Compared) -> Iterator[Evidence]:
+    mine, peers = seen.mine, seen.peers
+    text = ", ".join(
+        f"{what} {_ms(own_s)} (peers {_ms(other_s)})"
+        for what, own_s, other_s in (
+            ("own part", mine.own_s, peers.own_s),
+            ("CPU time in it", mine.cpu_s, peers.cpu_s),
+            ("waits for peers", mine.waited_s, peers.waited_s),
+            ("no processor free", mine.delayed_s, peers.delayed_s),
+            ("held back by its cgroup", mine.throttled_s, peers.throttled_s),
+            ("stopped", mine.stopped_s, peers.stopped_s),
+        )
+        if own_s or other_s
+    )
+    text = f"rank {rank}, milliseconds a step over {mine.steps} steps, {seen.count} peers: {text}"
+    ratio = round(mine.own_s / max(peers.own_s, 1e-9), 3)
+    yield evidence("detector", text, steps=mine.steps, ratio=ratio, cause=seen.cause.name.lower())
+    if seen.stopped or seen.frame:
+        state = "is stopped" if seen.stopped else "stands"
+        where = f" at {seen.frame}" if seen.frame else ""
+        yield evidence(f"daemon of {node}", f"rank {rank} {state}{where} as it is looked at")
+
+
+def _ms(time_s: float) -> str:
+    return f"{1e3 * time_s:.3g}"
+
+
+def keeps_pace(
+    expected: Expectation, who: str, node: str | None = None, rank: int | None = None
+) -> Finding:
+    return Finding(
+        kind=Kind.KEEPS_PACE,
+        weight=Weight.REPORT,
+        job=expected.job,
+        epoch=expected.epoch,
+        node=node,
+        rank=rank,
+        summary=f"{who} keeps pace with its peers again",
+    )

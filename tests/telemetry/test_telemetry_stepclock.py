@@ -1,0 +1,91 @@
+"""Where a step's time goes, on a clock that the test moves."""
+
+import threading
+import time
+
+import pytest
+
+from holdfast.telemetry.stepclock import StepClock
+
+MS = 1_000_000
+
+
+class Hand:
+    """Moves both clocks of this process."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now_ns = 1_000 * MS
+        patch.setattr(time, "perf_counter_ns", lambda: self.now_ns)
+        patch.setattr(time, "thread_time_ns", lambda: 7)
+
+    def passes(self, milliseconds: int) -> None:
+        self.now_ns += milliseconds * MS
+
+
+@pytest.fixture
+def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
+    return Hand(monkeypatch)
+
+
+def told(clock: StepClock) -> tuple[int, int]:
+    """Milliseconds of waits and of pauses until a step that ends now."""
+    clock.stepped()
+    _, ran_ns, waited_ns, paused_ns = clock.at_step_ns
+    assert ran_ns == 7
+    return waited_ns // MS, paused_ns // MS
+
+
+def test_a_wait_of_the_script_counts_and_what_is_enqueued_before_it_does_not_count_twice(
+    hand: Hand,
+) -> None:
+    clock = StepClock()
+    clock.enqueued()
+    hand.passes(5)  # computes, while the collective is under way
+    clock.waits(True)
+    hand.passes(30)
+    clock.waits(False)
+    hand.passes(5)
+    clock.optimizes()
+    assert told(clock) == (30, 0)
+
+
+def test_where_no_wait_is_seen_the_time_from_the_last_collective_to_the_optimizer_is_one(
+    hand: Hand,
+) -> None:
+    clock = StepClock()
+    clock.enqueued()
+    hand.passes(10)
+    clock.enqueued()
+    hand.passes(20)
+    clock.optimizes()
+    hand.passes(3)
+    clock.optimizes()  # a second optimizer has nothing to wait for
+    assert told(clock) == (20, 0)
+
+
+def test_a_wait_in_a_pause_is_the_pauses(hand: Hand) -> None:
+    clock = StepClock()
+    clock.enqueued()
+    clock.pauses(True)
+    clock.waits(True)
+    hand.passes(40)
+    clock.waits(False)
+    clock.pauses(False)
+    clock.optimizes()
+    assert told(clock) == (0, 40)
+
+
+def test_what_another_thread_waits_for_holds_up_nobody(hand: Hand) -> None:
+    clock = StepClock()
+
+    def waits() -> None:
+        clock.enqueued()
+        clock.waits(True)
+        hand.passes(100)
+        clock.waits(False)
+
+    thread = threading.Thread(target=waits)
+    thread.start()
+    thread.join()
+    clock.optimizes()
+    assert told(clock) == (0, 0)

@@ -1,0 +1,233 @@
+"""Ranks that hold their peers up, in made-up time: who is told, why, and who never is."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.driver.watch import Expectation, slow
+from holdfast.driver.watch.jobs import RankSeen
+from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.messages import Heartbeat, PeerProgress, RankProgress, Seat
+from holdfast.protocol.topology import Topology
+
+KNOWN = slow.SKIPPED + slow.LEARNED + 1
+"""Heartbeats after which it is known what is usual."""
+
+
+@dataclass
+class Rank:
+    """A rank's sums, and what a step of it takes: `cpu_s` of computing, and what comes on top."""
+
+    cpu_s: float = 0.1
+    stands_s: float = 0.0
+    delayed_s: float = 0.0
+    throttled_s: float = 0.0
+    stopped_s: float = 0.0
+    tokens: int = 0
+    sums: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def own_s(self) -> float:
+        return self.cpu_s + self.stands_s + self.delayed_s + self.throttled_s + self.stopped_s
+
+
+class Job:
+    """Ranks in step: each step ends once the slowest is there."""
+
+    def __init__(self, count: int = 4, each_node: int = 1, seed: int = 1, **more: Any) -> None:
+        self.ranks = [Rank() for _ in range(count)]
+        self.chance = Random(seed)
+        self.noise, self.steps_a_beat = 0.05, 5
+        self.step, self.at_s, self.epoch = 0, 0.0, 1
+        self.state, self.known = slow.Slow(), dict[int, RankSeen]()
+        self.each_node, self.more = each_node, more
+        self.disturb: Callable[[int, int], float] = lambda step, rank: 0.0
+        self.fields: dict[str, Any] = {}
+
+    @property
+    def expected(self) -> Expectation:
+        seats = tuple(
+            Seat(rank=rank, local_rank=0, node=f"node-{rank // self.each_node}", address="")
+            for rank in range(len(self.ranks))
+        )
+        return Expectation(job="job", epoch=self.epoch, seats=seats, **self.more)
+
+    def go(self, beats: int) -> list[tuple[int, Finding]]:
+        """What was told, and at which step."""
+        return [(self.step, each) for _ in range(beats) for each in self._beat()]
+
+    def _beat(self) -> Iterator[Finding]:
+        for _ in range(self.steps_a_beat):
+            self._step()
+        seen = tuple(self._progress(*each) for each in enumerate(self.ranks))
+        beat = Heartbeat(node="", incarnation="", sequence=1, uptime_s=self.at_s, ranks=seen)
+        self.state = slow.fold(self.state, beat, self.known, self.expected)
+        for each in seen:
+            self.known[each.rank] = RankSeen(progress=each, heard_s=self.at_s, uptime_s=0.0)
+        yield from slow.judge(self.state, self.known, self.expected, 0.0, self.at_s)
+
+    def _step(self) -> None:
+        self.step += 1
+        busy = [each.cpu_s * self.chance.lognormvariate(0, self.noise) for each in self.ranks]
+        more = [self.disturb(self.step, rank) for rank in range(len(self.ranks))]
+        own = [
+            cpu_s + each.own_s - each.cpu_s + more_s
+            for cpu_s, each, more_s in zip(busy, self.ranks, more, strict=True)
+        ]
+        whole_s = max(own) + 0.01
+        self.at_s += whole_s
+        for each, cpu_s, own_s in zip(self.ranks, busy, own, strict=True):
+            grown = {
+                "stepped_s": whole_s,
+                "ran_s": cpu_s,
+                "waited_s": whole_s - own_s,
+                "delayed_s": each.delayed_s,
+                "throttled_s": each.throttled_s,
+                "stopped_s": each.stopped_s,
+                "tokens": each.tokens,
+            }
+            for name, value in grown.items():
+                each.sums[name] = each.sums.get(name, 0) + value
+
+    def _progress(self, rank: int, each: Rank) -> RankProgress:
+        fields = {"job": "job", "epoch": self.epoch, "pid": 1, "step": self.step, **each.sums}
+        return RankProgress(rank=rank, **{**fields, **self.fields})
+
+
+def test_a_rank_that_is_a_tenth_slower_is_told_within_twenty_steps_and_nothing_is_done() -> None:
+    job = Job()
+    job.noise, job.steps_a_beat = 0.03, 2
+    assert job.go(KNOWN) == []
+    job.ranks[2].cpu_s *= 1.1
+    since = job.step
+    ((step, found),) = job.go(20)
+    assert step - since <= 20
+    assert (found.kind, found.node, found.rank) == (Kind.SLOW, "node-2", 2)
+    assert found.weight is Weight.REPORT
+    assert found.summary.startswith("rank 2 on node-2 holds its peers up: its own part of a step")
+    assert "takes 1.11 times as long as its peers'; it computes for longer" in found.summary
+    assert found.evidence[0].text.startswith("rank 2, milliseconds a step over ")
+
+
+@pytest.mark.parametrize(
+    ("what", "cause", "blame"),
+    [
+        ({"cpu_s": 0.15}, "computes", Blame.UNKNOWN),
+        ({"cpu_s": 0.15, "tokens": 150}, "more", Blame.USER),
+        ({"throttled_s": 0.05}, "capped", Blame.INFRASTRUCTURE),
+        ({"delayed_s": 0.05}, "crowded", Blame.UNKNOWN),
+        ({"stands_s": 0.05}, "stands", Blame.UNKNOWN),
+        ({"stopped_s": 0.05}, "stopped", Blame.UNKNOWN),
+    ],
+)
+def test_what_the_time_goes_into_is_said(what: dict[str, Any], cause: str, blame: Blame) -> None:
+    job = Job()
+    for each in job.ranks:
+        each.tokens = 100
+    job.go(KNOWN)
+    for name, value in what.items():
+        setattr(job.ranks[1], name, value)
+    ((_, found),) = job.go(120)
+    assert (found.rank, found.evidence[0].data["cause"], found.blame) == (1, cause, blame)
+
+
+def test_one_that_was_slow_from_the_start_is_told_once_what_is_usual_is_known() -> None:
+    job = Job()
+    job.ranks[3].stands_s = 0.1
+    ((_, found),) = job.go(KNOWN + 16)
+    assert found.rank == 3
+    assert "since the attempt began" in found.summary
+
+
+def test_ranks_of_one_node_are_told_as_their_node() -> None:
+    job = Job(8, each_node=2)
+    job.go(KNOWN)
+    for rank in (4, 5):
+        job.ranks[rank].cpu_s *= 1.3
+    ((_, found),) = job.go(20)
+    assert (found.node, found.rank) == ("node-2", None)
+    assert found.summary.startswith("all 2 ranks on node-2 hold the others up: rank ")
+
+
+def test_it_is_taken_back_once_it_keeps_pace() -> None:
+    job = Job()
+    job.go(KNOWN)
+    job.ranks[0].cpu_s *= 1.5
+    job.go(20)
+    job.ranks[0].cpu_s /= 1.5
+    ((_, found),) = job.go(40)
+    assert (found.kind, found.rank) == (Kind.KEEPS_PACE, 0)
+    assert found.summary == "rank 0 on node-0 keeps pace with its peers again"
+
+
+def test_an_attempt_without_a_slow_rank_takes_back_what_the_one_before_told() -> None:
+    job = Job()
+    job.go(KNOWN)
+    job.ranks[0].cpu_s *= 2
+    job.go(20)
+    job.ranks[0].cpu_s /= 2
+    job.epoch += 1
+    ((_, found),) = job.go(slow.SETTLED + 2)
+    assert (found.kind, found.summary) == (
+        Kind.KEEPS_PACE,
+        "each rank keeps pace with its peers again",
+    )
+
+
+def test_a_rank_that_does_not_tell_its_clocks_is_no_slow_one() -> None:
+    job = Job()
+    job.fields = {"partial": ("done",)}  # on CUDA: when a collective ended is not known
+    job.ranks[1].stands_s = 0.3
+    assert job.go(100) == []
+    assert job.state.ranks == {}
+
+
+def test_stages_that_a_job_does_not_declare_are_no_slow_ranks() -> None:
+    job = Job()
+    job.ranks[3].stands_s = 0.1
+    job.fields = {"peers": (PeerProgress(peer=0, sends=1, receives=1),)}
+    assert job.go(100) == []
+
+
+def healthy(shape: str, job: Job) -> None:
+    """What ranks of a job without a fault do."""
+    chance = Random(job.chance.random())
+    saves, burst = chance.randrange(20, 60), chance.randrange(100, 300)
+    if shape == "stages":
+        job.more["topology"] = Topology(pp=len(job.ranks) // 2, dp=2)
+        for rank, each in enumerate(job.ranks):
+            each.cpu_s *= 1 + rank // 2
+    elif shape == "uneven":
+        for each in job.ranks:
+            each.cpu_s *= chance.uniform(0.85, 1.15)
+        job.noise = 0.25
+    elif shape == "collections":
+        job.disturb = lambda step, rank: 0.3 * (chance.random() < 0.02)
+    elif shape == "saves":
+        job.disturb = lambda step, rank: 8.0 * (rank == 0 and step % saves == 0)
+    elif shape == "evaluates":
+        job.disturb = lambda step, rank: 5.0 * (step % saves == 0)
+    elif shape == "neighbour":
+        victim = chance.randrange(len(job.ranks))
+
+        def burst_of(step: int, rank: int) -> float:
+            job.ranks[victim].delayed_s = 0.1 * (step % burst < 30)
+            return 0.0
+
+        job.disturb = burst_of
+
+
+SHAPES = ("even", "stages", "uneven", "collections", "saves", "evaluates", "neighbour")
+
+
+@settings(max_examples=60, deadline=None)
+@given(shape=st.sampled_from(SHAPES), count=st.sampled_from([2, 4, 8]), seed=st.integers(0, 10_000))
+def test_nobody_of_a_healthy_job_is_told(shape: str, count: int, seed: int) -> None:
+    job = Job(count, seed=seed)
+    healthy(shape, job)
+    assert job.go(300) == []
