@@ -1,0 +1,92 @@
+"""Tests in stages: who was neither cleared nor convicted is tested again, beside others. Pure.
+
+Used where nobody is accused and all are asked about: by the driver when a person wants a diagnosis,
+and by `bench.diagnostics`. A node is convicted by failing in two stages, never in one, for of many
+healthy nodes some fail once; so what lies now and then costs nobody healthy.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+
+import msgspec
+
+from holdfast.diagnostics.plan import partners
+from holdfast.diagnostics.thresholds import thresholds
+from holdfast.diagnostics.verdict import Verdict, judge
+from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
+
+MOST = 3
+"""Stages of one diagnosis: the second convicts; the third is for who stood between two bad ones, or
+met a result that was a lie."""
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """What was ordered of the nodes at once, and what they told."""
+
+    orders: dict[str, tuple[DiagnosticOrder, ...]]
+    results: tuple[DiagnosticResult, ...]
+
+    def without(self, gone: Collection[str]) -> "Stage":
+        """As if these had not taken part: of whoever was their partner it says nothing."""
+        kept = {node: mine for node, mine in self.orders.items() if node not in gone}
+        orders = {
+            node: tuple(each for each in mine if not set(gone) & set(each.members))
+            for node, mine in kept.items()
+        }
+        return Stage(orders, self.results)
+
+
+def following(
+    stages: Sequence[Stage], verdict: Verdict, there: Collection[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Who is tested in the next stage, and who helps, of those that are `there`; nobody where all
+    is settled, or nobody sound can help."""
+    unsettled = [*sorted(verdict.again), *verdict.undecided]
+    sound = [node for node in _nodes(stages) if node not in {*unsettled, *verdict.bad}]
+    again = tuple(node for node in unsettled if node in there)
+    helpers = partners(again, [node for node in sound if node in there], _met(stages, again))
+    if not (again and helpers) or len(stages) >= MOST:
+        return (), ()
+    return again, helpers
+
+
+def settled(stages: Sequence[Stage], node_class: Mapping[str, float] | None = None) -> Verdict:
+    """What all stages together say. `again`: who failed once; `undecided`: who was not cleared."""
+    found = chain.from_iterable(stage.results for stage in stages)
+    least = thresholds(found, node_class)
+    bad: dict[str, str] = {}
+    once: dict[str, str] = {}
+    unsettled: set[str] = set()
+    evidence: list[str] = []
+    apart: set[tuple[str, str]] = set()
+    for stage in stages:
+        said = judge(stage.orders, stage.results, least, accused=once)
+        bad |= said.bad
+        once |= said.again
+        unsettled = unsettled.difference(stage.orders).union(said.undecided, said.again)
+        evidence += said.evidence
+        apart = _still(apart, stage).union(said.apart)
+    return Verdict(
+        bad=dict(sorted(bad.items())),
+        undecided=tuple(sorted(unsettled - once.keys() - bad.keys())),
+        again={node: once[node] for node in sorted(once) if node in unsettled - bad.keys()},
+        evidence=tuple(dict.fromkeys(evidence)),
+        apart=tuple(sorted(apart)),
+        least=least.alone(),
+    )
+
+
+def _still(apart: Iterable[tuple[str, str]], stage: Stage) -> set[tuple[str, str]]:
+    """Pairs that the stage did not try again."""
+    tried = {frozenset(each.members) for mine in stage.orders.values() for each in mine}
+    return {two for two in apart if frozenset(two) not in tried}
+
+
+def _nodes(stages: Sequence[Stage]) -> list[str]:
+    return list(dict.fromkeys(node for stage in stages for node in stage.orders))
+
+
+def _met(stages: Sequence[Stage], nodes: Collection[str]) -> set[str]:
+    """With whom these were tested."""
+    each = (order for stage in stages for node in nodes for order in stage.orders.get(node, ()))
+    return {name for order in each for name in order.members}.difference(nodes)
