@@ -29,18 +29,20 @@ def orders(
     addresses: Mapping[str, str],
     first_port: int = FIRST_PORT,
     limit_s: float = 60.0,
+    again: Sequence[tuple[str, str]] = (),
 ) -> dict[str, tuple[DiagnosticOrder, ...]]:
     """The tests of each node, in the order in which it runs them, all ended within `limit_s`.
 
     `healthy` are nodes nobody suspects; as many as help (two a suspect) are tested along. Give the
     nodes of `verdict.undecided` as suspects again, with those found good as `healthy`, to go on.
-    `addresses` has every node; each test of several nodes gets a port of its own from `first_port`
-    up, served by its first member. Raises `ValueError` without suspects.
+    `again`: pairs of them that are tried once more. `addresses` has every node; each test of
+    several nodes gets a port of its own from `first_port` up, served by its first member. Raises
+    `ValueError` without suspects.
     """
     if not suspects:
         raise ValueError("suspects: empty, there is nothing to diagnose. Name at least one node.")
     nodes = circle(suspects, healthy)
-    pairs = rounds(nodes)
+    pairs = rounds(nodes) + tuple((two,) for two in again if set(two) <= set(nodes))
     box_s = min(LONGEST_BOX_S, limit_s / _boxes(len(pairs)))
     alike = tuple(_each_alone(id, box_s))
     plan = {node: [*alike] for node in nodes}

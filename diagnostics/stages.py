@@ -5,13 +5,14 @@ and by `bench.diagnostics`. A node is convicted by failing in two stages, never 
 healthy nodes some fail once; so what lies now and then costs nobody healthy.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 
 import msgspec
 
+from holdfast.diagnostics.answers import Pair, passes
 from holdfast.diagnostics.plan import partners
-from holdfast.diagnostics.thresholds import thresholds
+from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 
@@ -51,21 +52,24 @@ def following(
 
 
 def settled(stages: Sequence[Stage], node_class: Mapping[str, float] | None = None) -> Verdict:
-    """What all stages together say. `again`: who failed once; `undecided`: who was not cleared."""
-    found = chain.from_iterable(stage.results for stage in stages)
-    least = thresholds(found, node_class)
+    """What all stages together say. `again`: who failed once; `undecided`: who was not cleared;
+    `apart`: pairs that failed whenever they met, and neither of which is bad.
+    """
+    least = thresholds(chain.from_iterable(stage.results for stage in stages), node_class)
     bad: dict[str, str] = {}
     once: dict[str, str] = {}
     unsettled: set[str] = set()
     evidence: list[str] = []
-    apart: set[tuple[str, str]] = set()
+    apart: set[Pair] = set()
     for stage in stages:
         said = judge(stage.orders, stage.results, least, accused=once)
         bad |= said.bad
         once |= said.again
-        unsettled = unsettled.difference(stage.orders).union(said.undecided, said.again)
+        doubted = {node for two in said.apart if _ways(two).isdisjoint(apart) for node in two}
+        unsettled -= stage.orders.keys()
+        unsettled |= {*said.undecided, *said.again, *doubted, *_mixed(stage, least)}
+        apart = (apart - _tried(stage)) | set(said.apart)
         evidence += said.evidence
-        apart = _still(apart, stage).union(said.apart)
     return Verdict(
         bad=dict(sorted(bad.items())),
         undecided=tuple(sorted(unsettled - once.keys() - bad.keys())),
@@ -76,10 +80,25 @@ def settled(stages: Sequence[Stage], node_class: Mapping[str, float] | None = No
     )
 
 
-def _still(apart: Iterable[tuple[str, str]], stage: Stage) -> set[tuple[str, str]]:
-    """Pairs that the stage did not try again."""
-    tried = {frozenset(each.members) for mine in stage.orders.values() for each in mine}
-    return {two for two in apart if frozenset(two) not in tried}
+def _ways(two: Pair) -> set[Pair]:
+    return {two, two[::-1]}
+
+
+def _tried(stage: Stage) -> set[Pair]:
+    """Pairs that met."""
+    met = {tuple(each.members) for mine in stage.orders.values() for each in mine if each.members}
+    return {way for one, other in met for way in _ways((one, other))}
+
+
+def _mixed(stage: Stage, least: Thresholds) -> set[str]:
+    """Who passed a test of its own in one round and not in another: one of them is a lie, or so
+    busy a moment that it is no measure."""
+    said: dict[tuple[str, str], set[bool]] = {}
+    for each in stage.results:
+        passed = passes(each, least.of(each.test))
+        if not each.members and passed is not None and each.node in stage.orders:
+            said.setdefault((each.node, each.test), set()).add(passed)
+    return {node for (node, _), told in said.items() if len(told) > 1}
 
 
 def _nodes(stages: Sequence[Stage]) -> list[str]:

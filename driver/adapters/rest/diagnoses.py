@@ -93,8 +93,7 @@ async def get_diagnosis(diagnosis: Number, control: Driver) -> DiagnosisView:
     """How far it is, and what was found."""
     exam = found(control.state.exams.values(), diagnosis)
     if exam is None or exam.asked is None:
-        why = f"diagnosis: there is no {diagnosis}, or not any more."
-        raise Problem(404, why, fix="What it came to is kept for ten minutes. Ask for a new one.")
+        raise no_diagnosis(diagnosis)
     return view(exam, exam.asked)
 
 
@@ -103,6 +102,12 @@ async def end(diagnosis: Number, control: Driver) -> Done:
     """End it at once: its nodes are free again."""
     event = events.DiagnoseEndRequested(diagnosis=diagnosis, by=PERSON)
     return await ask(control, str(diagnosis), event)
+
+
+def no_diagnosis(number: int) -> Problem:
+    """404: nobody asked for it, or it is long over."""
+    why = f"diagnosis: there is no {number}, or not any more."
+    return Problem(404, why, fix="What came of it is kept for ten minutes. Ask for a new one.")
 
 
 def checked_nodes(body: Any) -> tuple[str, ...]:

@@ -17,6 +17,8 @@ from holdfast.driver.core.state.node import ExamSetup, Node
 from holdfast.driver.core.testing import rounds
 from holdfast.driver.core.turn import Turn
 
+LIMIT_S = 120.0
+"""Of a stage: torch is loaded cold, by many nodes at once where they share a machine."""
 KEPT_S = 600.0
 """How long what came of it can be asked for."""
 
@@ -36,7 +38,7 @@ def on_request(turn: Turn, event: DiagnoseRequested) -> None:
         return
     left_out = {name: str(reasons[0]) for name, reasons in why.items() if reasons}
     helpers = _helpers(turn, nodes) if event.nodes else []
-    exam = rounds.order(turn, Purpose.ASKED, nodes, helpers, ExamSetup(job=""))
+    exam = rounds.order(turn, Purpose.ASKED, nodes, helpers, ExamSetup(job="", diagnose_s=LIMIT_S))
     turn.put_exam(replace(exam, asked=Asked(turn.sequence, nodes, left_out)))
     turn.say(f"{event.who} wants {', '.join(nodes)} tested")
 
@@ -72,7 +74,8 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
     if not unsettled:
         _end(turn, exam, replace(asked, stages=stages, verdict=verdict), late)
         return
-    more = rounds.order(turn, Purpose.ASKED, unsettled, helpers, ExamSetup(job=""))
+    setup, again = ExamSetup(job="", diagnose_s=LIMIT_S), verdict.apart
+    more = rounds.order(turn, Purpose.ASKED, unsettled, helpers, setup, again=again)
     turn.put_exam(replace(more, asked=replace(asked, stages=stages)))
     turn.say(f"{', '.join(unsettled)} is tested again beside {', '.join(helpers)}")
 
