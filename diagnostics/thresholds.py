@@ -20,7 +20,11 @@ class Thresholds(msgspec.Struct, frozen=True):
 
     def alone(self) -> dict[str, float]:
         """What a node has to reach that is tested with nobody beside it, as a node class."""
-        return {test.threshold: self.of(test.name) for test in tests_of(1) if test.threshold}
+        return {
+            test.threshold: self.of(test.name)
+            for test in tests_of(1, thorough=True)
+            if test.threshold
+        }
 
 
 def thresholds(
@@ -33,7 +37,8 @@ def thresholds(
     """
     known, named = tuple(results), of_class(node_class or {}).least
     least = {
-        test.name: named.get(test.name) or _from_fellows(known, test) for test in TESTS.values()
+        test.name: named.get(test.name) or test.least or _from_fellows(known, test)
+        for test in TESTS.values()
     }
     return Thresholds(least)
 

@@ -78,6 +78,7 @@ def order(
         addresses={name: turn.nodes[name].address for name in (*suspects, *helpers)},
         limit_s=min(wait_s, setup.diagnose_s),
         again=again,
+        thorough=purpose is Purpose.ASKED,
     )
     exam = Exam(
         id=number,
