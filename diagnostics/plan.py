@@ -97,9 +97,18 @@ def _boxes(pair_rounds: int, *, thorough: bool) -> float:
     return single + sum(accumulate(pairs))
 
 
-def alone(*, id: str, node: str, limit_s: float) -> tuple[DiagnosticOrder, ...]:  # noqa: A002
+def alone(
+    *,
+    id: str,  # noqa: A002
+    node: str,
+    limit_s: float,
+    thorough: bool = False,
+) -> tuple[DiagnosticOrder, ...]:
     """The tests of one node with nobody beside it; `verdict.judge_alone` says what they mean."""
-    return orders(id=id, suspects=[node], healthy=[], addresses={}, limit_s=limit_s)[node]
+    found = orders(
+        id=id, suspects=[node], healthy=[], addresses={}, limit_s=limit_s, thorough=thorough
+    )
+    return found[node]
 
 
 def circle(suspects: Sequence[str], healthy: Sequence[str]) -> tuple[str, ...]:

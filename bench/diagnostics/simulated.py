@@ -50,7 +50,8 @@ class Tally(msgspec.Struct, kw_only=True):
 def diagnose(names: Sequence[str], bad: Bad, rng: Random, *, lies: float) -> Verdict:
     """All stages of one diagnosis."""
     stages: list[Stage] = []
-    tested, helpers, apart = tuple(names), (), ()
+    tested, helpers = tuple(names), tuple[str, ...]()
+    apart = tuple[tuple[str, str], ...]()
     while tested:
         plan = orders(
             id=f"stage-{len(stages)}",

@@ -15,7 +15,7 @@ NODES = [f"node-{number}" for number in range(8)]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@pytest.mark.parametrize("nodes", [6, 8, 16])
+@pytest.mark.parametrize("nodes", [8, 16])
 def test_every_bad_part_is_found_where_nothing_lies(fault: str, nodes: int) -> None:
     found = tally(fault, nodes, lies=0.0, runs=20, seed=7)
     assert (found.found, found.false) == (found.bad, 0)
