@@ -1,8 +1,8 @@
 """Tests in stages: who was neither cleared nor convicted is tested again, beside others. Pure.
 
 Used where nobody is accused and all are asked about: by the driver when a person wants a diagnosis,
-and by `bench.diagnostics`. A node is convicted by failing in two stages, never in one, for of many
-healthy nodes some fail once; so what lies now and then costs nobody healthy.
+and by `bench.diagnostics`. A node is bad whose same part failed in two stages, never in one, for of
+many healthy nodes some fail once; so what lies now and then costs nobody healthy.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -63,11 +63,11 @@ def settled(stages: Sequence[Stage], node_class: Mapping[str, float] | None = No
     apart: set[Pair] = set()
     for stage in stages:
         said = judge(stage.orders, stage.results, least, accused=once)
-        bad |= said.bad
-        once |= said.again
+        bad |= {node: part for node, part in said.bad.items() if once[node] == part}
+        once |= said.again | said.bad
         doubted = {node for two in said.apart if _ways(two).isdisjoint(apart) for node in two}
         unsettled -= stage.orders.keys()
-        unsettled |= {*said.undecided, *said.again, *doubted, *_mixed(stage, least)}
+        unsettled |= {*said.undecided, *said.again, *said.bad, *doubted, *_mixed(stage, least)}
         apart = (apart - _tried(stage)) | set(said.apart)
         evidence += said.evidence
     return Verdict(
