@@ -56,7 +56,8 @@ def _from_fellows(results: tuple[DiagnosticResult, ...], test: Test) -> float:
     good = sorted(value for value in _reached(results, test).values() if value > 0)
     if not good:
         return 0.0
-    reference = good[int(GOOD * (len(good) - 1))]
+    place = max(1, int(GOOD * (len(good) - 1)))
+    reference = good[min(place, len(good) - 1)]
     return reference * max(test.share_of_median, _share(good, reference, test))
 
 
@@ -78,7 +79,7 @@ def _reached(results: tuple[DiagnosticResult, ...], test: Test) -> dict[str, flo
 
 GOOD = 0.75
 """The reference is not the median but what the better quarter reaches: of four nodes two may be
-slow."""
+slow, and of two one."""
 FELLOWS = 5
 """Of fewer how far they differ says little."""
 SPREADS = 5.0
