@@ -103,8 +103,9 @@ def _show(found: dict[str, Any]) -> None:
 def _best(found: dict[str, Any], node: str, test: str) -> str:
     """The best that the node reached in this test."""
     mine = [each for each in found["measurements"] if (each["node"], each["test"]) == (node, test)]
-    values = [each["value"] for each in mine if each["value"] is not None]
-    return f"{max(values):.1f} {mine[0]['unit']}" if values else _UNSAID
+    reached = [each for each in mine if each["value"] is not None]
+    best = max(reached, key=lambda each: float(each["value"]), default=None)
+    return f"{best['value']:.1f} {best['unit']}" if best else _UNSAID
 
 
 def _exit_code(found: dict[str, Any]) -> int:

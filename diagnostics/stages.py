@@ -69,7 +69,7 @@ def settled(stages: Sequence[Stage], node_class: Mapping[str, float] | None = No
         unsettled -= stage.orders.keys()
         unsettled |= {*said.undecided, *said.again, *said.bad, *doubted, *_mixed(stage, least)}
         apart = (apart - _tried(stage)) | set(said.apart)
-        evidence += said.evidence
+        evidence += said.evidence[: len(said.evidence) - len(said.again)]  # a stage follows
     return Verdict(
         bad=dict(sorted(bad.items())),
         undecided=tuple(sorted(unsettled - once.keys() - bad.keys())),

@@ -19,8 +19,8 @@ FOUND: dict[str, Any] = {
     "undecided": [], "left_out": {"n9": "ranks run there, or may"}, "apart": [], "why": "",
     "evidence": ["neighbour all-reduce n2-n0: 1.1 MB/s, below 8.3 -> n2's link"],
     "measurements": [
-        {"node": node, "test": "allreduce", "value": value, "unit": "MB/s"}
-        for node, value in (("n0", 11.0), ("n0", 1.1), ("n1", 11.2), ("n2", 1.1), ("n2", None))
+        {"node": node, "test": "allreduce", "value": value, "unit": "MB/s" if value else ""}
+        for node, value in (("n0", 11.0), ("n0", 1.1), ("n1", 11.2), ("n2", None), ("n2", 1.1))
     ],
 }  # fmt: skip
 
