@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.client import Client, path
+from holdfast.cli.client import Client, Problem, path
 from holdfast.cli.errors import misused
 from holdfast.cli.output import as_json, complain, say, table
 from holdfast.cli.shared import Json, State, Url, client, examples, text
@@ -22,6 +22,7 @@ LOOK_S = 0.5
 """Between two looks: a stage takes some seconds."""
 
 _UNSAID = "-"
+_REFUSED = {404: exitcodes.USAGE, 409: exitcodes.TRY_AGAIN}
 
 
 def register(app: typer.Typer) -> None:
@@ -47,13 +48,22 @@ def diagnose(
         raise misused(f"{why}.", "Name nodes, or give --all.")
     asked = client(url, state)
     body: dict[str, Any] = {"all": True} if everyone else {"nodes": nodes}
-    number = asked.post(path("diagnoses"), body)["sequence"]
+    number = _begun(asked, body)
     found = _watched(asked, number)
     if json:
         as_json(found)
     else:
         _show(found)
     return _exit_code(found)
+
+
+def _begun(asked: Client, body: dict[str, Any]) -> int:
+    """The number of the diagnosis. A refusal has no exit code that says that a node is bad."""
+    try:
+        return int(asked.post(path("diagnoses"), body)["sequence"])
+    except Problem as refused:
+        refused.code = _REFUSED.get(refused.status, refused.code)
+        raise
 
 
 def _watched(asked: Client, number: int) -> dict[str, Any]:

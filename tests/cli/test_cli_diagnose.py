@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.cli import diagnose
+from holdfast.cli.client import Problem
 from holdfast.cli.main import main
 from holdfast.diagnostics import alone
 from holdfast.diagnostics.plan import alone as planned
@@ -90,6 +91,19 @@ def test_ctrl_c_ends_the_tests(monkeypatch: pytest.MonkeyPatch, capsys: Capture)
     assert run(monkeypatch, driver, "n0") == exitcodes.INTERRUPTED
     assert driver.deleted == "/v1alpha1/diagnoses/12"
     assert "the tests are ended" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("status", "code"), [(404, exitcodes.USAGE), (409, exitcodes.TRY_AGAIN)])
+def test_a_refusal_is_not_taken_for_a_bad_node(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, status: int, code: int
+) -> None:
+    def refuses(where: str, body: object) -> dict[str, Any]:
+        raise Problem(status, {"detail": "nodes: there is no 'n9'."})
+
+    driver = Driver()
+    monkeypatch.setattr(driver, "post", refuses)
+    assert run(monkeypatch, driver, "n9") == code
+    assert "there is no 'n9'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def _are_names(nodes: Any) -> bool:
 def view(exam: Exam, asked: Asked) -> DiagnosisView:
     """As it is now."""
     verdict, over = asked.verdict, asked.verdict is not None
-    known = {*verdict.bad, *verdict.undecided, *verdict.again} if verdict else set()
+    known = {*verdict.bad, *verdict.unsettled} if verdict else set()
     stages = asked.stages if over else (*asked.stages, _so_far(exam))
     return DiagnosisView(
         number=asked.number,
@@ -140,7 +140,7 @@ def view(exam: Exam, asked: Asked) -> DiagnosisView:
         testing=[] if over else [node for node in exam.orders if node not in exam.results],
         bad=verdict.bad if verdict else {},
         good=[node for node in asked.nodes if over and node not in known],
-        undecided=sorted({*verdict.undecided, *verdict.again}) if verdict else [],
+        undecided=[node for node in asked.nodes if verdict and node in verdict.unsettled],
         apart=[list(two) for two in verdict.apart] if verdict else [],
         why=asked.why,
         evidence=list(verdict.evidence) if verdict else [],

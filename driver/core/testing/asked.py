@@ -71,7 +71,7 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
     free = [name for name, node in turn.nodes.items() if _is_free(turn, exam, node)]
     unsettled, helpers = following(stages, verdict, free)
     exams.drop(turn, exam.id)
-    if not unsettled:
+    if not unsettled or verdict.unsettled.isdisjoint(asked.nodes):  # of who helps nobody asked
         _end(turn, exam, replace(asked, stages=stages, verdict=verdict), late)
         return
     setup, again = ExamSetup(job="", diagnose_s=LIMIT_S), verdict.apart
