@@ -37,7 +37,7 @@ def test_nobody_good_is_called_bad(nodes: int, seed: int, link: float, compute: 
     assert set(verdict.bad) <= set(bad)
 
 
-def test_of_two_nobody_is_bad() -> None:
+def test_of_two_nobodys_link_is_bad() -> None:
     verdict = diagnose(["a", "b"], {"a": ("allreduce", 0.1)}, Random(1), lies=0.0)
     assert verdict.bad == {}
 
