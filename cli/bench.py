@@ -53,7 +53,11 @@ def register(app: typer.Typer) -> None:
     )(evidence)
     bench.command(
         "diagnostics",
-        epilog=examples("holdfast bench diagnostics", "holdfast bench diagnostics --minutes 20"),
+        epilog=examples(
+            "holdfast bench diagnostics",
+            "holdfast bench diagnostics --minutes 20",
+            "holdfast bench diagnostics --simulated 100",
+        ),
     )(diagnostics)
     app.add_typer(bench, name="bench", epilog=examples("holdfast bench recovery --json"))
 
@@ -194,10 +198,19 @@ def diagnostics(
     minutes: Annotated[
         float, typer.Option(min=0.01, max=600, help="How long; each case is tried once at least.")
     ] = 3.0,
+    simulated: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, max=10_000, help="N diagnoses each of made-up nodes; no --minutes."
+        ),
+    ] = None,
     json: Json = False,
 ) -> int:
     """How often the tests of nodes find a planted fault, and how often they fail a healthy node.
 
-    Each runs as under an executor, alone and beside a busy loop on each core of this machine.
+    Each runs as under an executor, alone and beside a busy loop on each core of this machine. With
+    --simulated nothing is measured: what the rules make of results that are made up.
     """
+    if simulated is not None:
+        return int(parts.BENCH_VERDICTS.load().run(runs=simulated, as_json=json))
     return int(parts.BENCH_DIAGNOSTICS.load().run(minutes=minutes, as_json=json))

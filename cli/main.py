@@ -12,7 +12,20 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import bench, brake, driver, fact, jobs, kubernetes, lab, logs, nodes, runs, show
+from holdfast.cli import (
+    bench,
+    brake,
+    diagnose,
+    driver,
+    fact,
+    jobs,
+    kubernetes,
+    lab,
+    logs,
+    nodes,
+    runs,
+    show,
+)
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, complain
 from holdfast.cli.run import command as run
@@ -31,7 +44,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-for module in (run, driver, jobs, show, logs, runs, nodes, fact, brake, lab, bench, kubernetes):
+_ABOUT_NODES = (nodes, diagnose, fact, brake)
+for module in (run, driver, jobs, show, logs, runs, *_ABOUT_NODES, lab, bench, kubernetes):
     module.register(app)
 
 

@@ -64,6 +64,7 @@ BENCH_OTHERS = Part("holdfast.bench.kubernetes.others", ON_KUBERNETES)
 BENCH_SCALE = Part("holdfast.bench.main")
 BENCH_EVIDENCE = Part("holdfast.bench.evidence.benchmark")
 BENCH_DIAGNOSTICS = Part("holdfast.bench.diagnostics.benchmark", TRAINS)
+BENCH_VERDICTS = Part("holdfast.bench.diagnostics.simulated")
 BENCH_COUNTS = Part("holdfast.bench.counts")
 BENCH_SIZES = Part("holdfast.bench.kubernetes.sizes")
 

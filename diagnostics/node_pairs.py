@@ -36,10 +36,25 @@ def _run(test: Test, turn: int, members: Pair, answers: Answers) -> PairRun:
     if None in said:
         reason = next(end.detail for end in ends if end.ok is None)
         return PairRun(members, None, f"not run: {reason}")
+    if set(said) == {True, False} and (mean := _alike(ends)):
+        least = answers.thresholds.of(test.name)
+        return _agreed(test, members, ends, answers, passed=mean >= least)
     if True in said and (False in said or len(said) < 2):
         text = "its two ends disagree" if False in said else "one end alone says it passed"
         return PairRun(members, None, text)
     return _agreed(test, members, ends, answers, passed=True in said)
+
+
+ALIKE = 1.5
+"""Times that one end may reach of the other's where both measured the same: each has its own clock,
+and on a busy machine either may be late to look. A lie is further off, or says nothing."""
+
+
+def _alike(ends: list[DiagnosticResult]) -> float:
+    """What two ends measured that are a little apart, on both sides of what passes; 0: no such."""
+    values = [end.value for end in ends if end.ok and end.value]
+    alike = len(values) == 2 and max(values) <= ALIKE * min(values)
+    return sum(values) / 2 if alike else 0.0
 
 
 def _agreed(
@@ -50,7 +65,7 @@ def _agreed(
         return PairRun(members, True, f"{min(values):.1f} {test.unit}" if values else "passed")
     failed = [end.detail or "failed" for end in ends if not end.ok]
     least = answers.thresholds.of(test.name)
-    slow = [f"{value:.1f} {test.unit}, below {least:.1f}" for value in values]
+    slow = [f"{min(values):.1f} {test.unit}, below {least:.1f}"] if values else []
     return PairRun(members, False, (failed + slow)[0], slow=not failed)
 
 

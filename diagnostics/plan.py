@@ -29,41 +29,50 @@ def orders(
     addresses: Mapping[str, str],
     first_port: int = FIRST_PORT,
     limit_s: float = 60.0,
+    again: Sequence[tuple[str, str]] = (),
+    thorough: bool = False,
 ) -> dict[str, tuple[DiagnosticOrder, ...]]:
     """The tests of each node, in the order in which it runs them, all ended within `limit_s`.
 
     `healthy` are nodes nobody suspects; as many as help (two a suspect) are tested along. Give the
     nodes of `verdict.undecided` as suspects again, with those found good as `healthy`, to go on.
-    `addresses` has every node; each test of several nodes gets a port of its own from `first_port`
-    up, served by its first member. Raises `ValueError` without suspects.
+    `again`: pairs of them that are tried once more. `thorough`: with all tests. `addresses` has
+    every node; each test of several nodes gets a port of its own from `first_port` up, served by
+    its first member. Raises `ValueError` without suspects.
     """
     if not suspects:
         raise ValueError("suspects: empty, there is nothing to diagnose. Name at least one node.")
     nodes = circle(suspects, healthy)
-    pairs = rounds(nodes)
-    box_s = min(LONGEST_BOX_S, limit_s / _boxes(len(pairs)))
-    alike = tuple(_each_alone(id, box_s))
+    pairs = rounds(nodes) + tuple((two,) for two in again if set(two) <= set(nodes))
+    box_s = min(LONGEST_BOX_S, limit_s / _boxes(len(pairs), thorough=thorough))
+    alike = tuple(_each_alone(id, box_s, thorough=thorough))
     plan = {node: [*alike] for node in nodes}
-    for order in _in_pairs(id, pairs, addresses, first_port, box_s):
+    for order in _in_pairs(id, pairs, addresses, first_port, box_s, thorough=thorough):
         for member in order.members:
             plan[member].append(order)
     return {node: tuple(tests) for node, tests in plan.items()}
 
 
-def _each_alone(exam: str, box_s: float) -> Iterator[DiagnosticOrder]:
+def _each_alone(exam: str, box_s: float, *, thorough: bool) -> Iterator[DiagnosticOrder]:
     """What every node runs by itself."""
-    for test in tests_of(1):
+    for test in tests_of(1, thorough=thorough):
         for turn in range(test.rounds):
             time_box_s = box_s * test.cost
             yield DiagnosticOrder(id=exam, test=test.name, round=turn, time_box_s=time_box_s)
 
 
 def _in_pairs(
-    exam: str, pairs: Rounds, addresses: Mapping[str, str], first_port: int, box_s: float
+    exam: str,
+    pairs: Rounds,
+    addresses: Mapping[str, str],
+    first_port: int,
+    box_s: float,
+    *,
+    thorough: bool,
 ) -> Iterator[DiagnosticOrder]:
     """What two run together, in the order of their rounds."""
     ports, boxes = count(first_port), 0.0
-    for test in tests_of(2):
+    for test in tests_of(2, thorough=thorough):
         for turn, runs in enumerate(pairs * test.rounds):
             # A partner may have spent the earlier rounds' boxes on another that is dead.
             boxes += test.cost
@@ -80,16 +89,26 @@ def _in_pairs(
                 )
 
 
-def _boxes(pair_rounds: int) -> float:
+def _boxes(pair_rounds: int, *, thorough: bool) -> float:
     """How many time boxes share out the limit; see `orders` on why later rounds take more."""
-    single = sum(test.cost * test.rounds for test in tests_of(1))
-    pairs = [test.cost for test in tests_of(2) for _ in range(pair_rounds * test.rounds)]
+    single = sum(test.cost * test.rounds for test in tests_of(1, thorough=thorough))
+    found = tests_of(2, thorough=thorough)
+    pairs = [test.cost for test in found for _ in range(pair_rounds * test.rounds)]
     return single + sum(accumulate(pairs))
 
 
-def alone(*, id: str, node: str, limit_s: float) -> tuple[DiagnosticOrder, ...]:  # noqa: A002
+def alone(
+    *,
+    id: str,  # noqa: A002
+    node: str,
+    limit_s: float,
+    thorough: bool = False,
+) -> tuple[DiagnosticOrder, ...]:
     """The tests of one node with nobody beside it; `verdict.judge_alone` says what they mean."""
-    return orders(id=id, suspects=[node], healthy=[], addresses={}, limit_s=limit_s)[node]
+    found = orders(
+        id=id, suspects=[node], healthy=[], addresses={}, limit_s=limit_s, thorough=thorough
+    )
+    return found[node]
 
 
 def circle(suspects: Sequence[str], healthy: Sequence[str]) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ class Test(msgspec.Struct, frozen=True, kw_only=True):
     cost: float = 1.0  # of a round, in time boxes: they share out the limit of the exam
     threshold: str = ""  # the node class's name for the least value; "": it names none
     share_of_median: float = 0.5  # the least value where the node class says nothing
+    least: float = 0.0  # the least value where that is no matter of fellows; 0: it is
+    thorough: bool = False  # run where a person asks, and not while a job waits
     calibration: Calibration | None = None  # None: nobody has calibrated it
 
     def __post_init__(self) -> None:
@@ -82,7 +84,30 @@ _ALLREDUCE = Test(
     calibration=Calibration(faulty=88, missed=4, healthy=44, alarms=10, on=_ON, command=_COMMAND),
 )
 
-TESTS: dict[str, Test] = {test.name: test for test in (_COMPUTE, _ALLREDUCE)}
+_CPUS = Test(
+    name="cpus",
+    title="CPUs to use",
+    group=1,
+    rounds=2,
+    unit="CPUs",
+    part=Part.COMPUTE,
+    cost=0.2,
+    share_of_median=0.75,  # it is read, not measured: fellows are alike, or differ by design
+    thorough=True,
+)
+_DATAGRAMS = Test(
+    name="datagrams",
+    title="datagrams that arrive",
+    group=2,
+    rounds=1,
+    unit="%",
+    part=Part.LINK,
+    cost=0.5,
+    least=98.0,  # of 1,000 one in twenty lost is 95, give or take .7
+    thorough=True,
+)
+
+TESTS: dict[str, Test] = {test.name: test for test in (_COMPUTE, _CPUS, _ALLREDUCE, _DATAGRAMS)}
 """In the order in which a node runs them; those of one node come before those of two."""
 
 
@@ -100,6 +125,7 @@ def only(*names: str) -> Iterator[None]:
         TESTS.update(before)
 
 
-def tests_of(group: int) -> tuple[Test, ...]:
-    """The tests that so many nodes run together."""
-    return tuple(test for test in TESTS.values() if test.group == group)
+def tests_of(group: int, *, thorough: bool) -> tuple[Test, ...]:
+    """The tests that so many nodes run together; `thorough`: also those that no job waits for."""
+    mine = (test for test in TESTS.values() if test.group == group)
+    return tuple(test for test in mine if thorough or not test.thorough)

@@ -1,6 +1,7 @@
 """What a healthy node must reach: from the job's node class, or from its fellows. Pure."""
 
 from collections.abc import Iterable, Mapping
+from math import exp, inf, log
 from statistics import median
 
 import msgspec
@@ -19,21 +20,25 @@ class Thresholds(msgspec.Struct, frozen=True):
 
     def alone(self) -> dict[str, float]:
         """What a node has to reach that is tested with nobody beside it, as a node class."""
-        return {test.threshold: self.of(test.name) for test in tests_of(1) if test.threshold}
+        return {
+            test.threshold: self.of(test.name)
+            for test in tests_of(1, thorough=True)
+            if test.threshold
+        }
 
 
 def thresholds(
     results: Iterable[DiagnosticResult], node_class: Mapping[str, float] | None = None
 ) -> Thresholds:
-    """The node class's values, by the names that it has for them, else a share of the median.
-
-    The median is over each node's *best* value: in a circle of three with one slow node, two of
-    three edges are slow, but two of three nodes have a fast one. Raises `ValueError` for a name
-    that is no test's.
+    """The node class's values, by the names that it has for them, else a share of what the good
+    reach. It is asked of each node's *best* value, the lowest speed of it that explains all its
+    edges: in a circle of three with one slow node, two of three edges are slow, but two of three
+    nodes have a fast one. Raises `ValueError` for a name that is no test's.
     """
     known, named = tuple(results), of_class(node_class or {}).least
     least = {
-        test.name: named.get(test.name) or _from_fellows(known, test) for test in TESTS.values()
+        test.name: named.get(test.name) or test.least or _from_fellows(known, test)
+        for test in TESTS.values()
     }
     return Thresholds(least)
 
@@ -48,8 +53,47 @@ def of_class(node_class: Mapping[str, float]) -> Thresholds:
 
 
 def _from_fellows(results: tuple[DiagnosticResult, ...], test: Test) -> float:
-    best: dict[str, float] = {}
-    for result in results:
-        if result.test == test.name and result.ok and result.value is not None:
-            best[result.node] = max(best.get(result.node, 0.0), result.value)
-    return test.share_of_median * median(best.values()) if best else 0.0
+    good = sorted(value for value in _reached(results, test).values() if value > 0)
+    if not good:
+        return 0.0
+    place = max(1, int(GOOD * (len(good) - 1)))
+    reference = good[min(place, len(good) - 1)]
+    return reference * max(test.share_of_median, _share(good, reference, test))
+
+
+def _reached(results: tuple[DiagnosticResult, ...], test: Test) -> dict[str, float]:
+    """The best of each node that was told twice: by both ends, or in two rounds. Else one lie would
+    be what all have to reach."""
+    runs: dict[tuple[str, int, tuple[str, ...]], float] = {}
+    mine = [r for r in results if r.test == test.name and r.ok and r.value is not None]
+    for each in mine:
+        run = (each.id, each.round, each.members or (each.node,))
+        runs[run] = min(runs.get(run, inf), each.value or 0.0)
+    told: dict[str, list[float]] = {}
+    for each in mine:
+        run = (each.id, each.round, each.members or (each.node,))
+        told.setdefault(each.node, []).append(runs[run])
+    confirmed = 1 if test.group > 1 else 2
+    return {node: sorted(values)[-min(confirmed, len(values))] for node, values in told.items()}
+
+
+GOOD = 0.75
+"""The reference is not the median but what the better quarter reaches: of four nodes two may be
+slow, and of two one."""
+FELLOWS = 5
+"""Of fewer how far they differ says little."""
+SPREADS = 5.0
+"""A healthy node reaches the reference but for so many standard deviations. Normal ones are beyond
+it once in three million."""
+STRICTEST = 0.75
+"""Share of the reference that is good enough, however alike the fellows are: half the speed is
+seen, and what a shared machine takes is not called bad."""
+
+
+def _share(good: list[float], reference: float, test: Test) -> float:
+    """What share of the reference passes, by how far the good are apart; 0 where it is unknown."""
+    if len(good) < FELLOWS:
+        return 0.0
+    alike = [value for value in good if value > test.share_of_median * reference]
+    spread = 1.4826 * median(abs(log(value / reference)) for value in alike)
+    return min(STRICTEST, exp(-SPREADS * spread))

@@ -30,6 +30,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     again: dict[str, str] = {}
     least: dict[str, float] = {}  # what a node has to reach that is tested alone, as a node class
 
+    @property
+    def unsettled(self) -> set[str]:
+        """Neither good nor bad so far."""
+        return {*self.undecided, *self.again}
+
 
 def judge(
     orders: Orders,

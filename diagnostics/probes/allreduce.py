@@ -4,7 +4,6 @@ The first member serves the group's store, on its own address only. NCCL where t
 elsewhere; the sum is checked.
 """
 
-import socket
 import statistics
 import time
 from datetime import timedelta
@@ -12,8 +11,8 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from holdfast.diagnostics.probes import Measured
-from holdfast.protocol.messages import DiagnosticOrder, Rendezvous
+from holdfast.diagnostics.probes import Measured, listening
+from holdfast.protocol.messages import DiagnosticOrder
 
 LATER = 2
 """Times the time box that torch itself waits: the runner is to be the one that ends it."""
@@ -25,7 +24,7 @@ def run(order: DiagnosticOrder, node: str) -> Measured:
         return Measured(ok=None, detail=f"{node} is not a member of this test")
     rank, limit = order.members.index(node), timedelta(seconds=LATER * order.time_box_s)
     try:
-        listener = _listen(order.rendezvous) if rank == 0 else None
+        listener = listening(order.rendezvous) if rank == 0 else None
     except OSError as error:
         where = f"{order.rendezvous.address}:{order.rendezvous.port}"
         return Measured(ok=None, detail=f"cannot serve on {where}: {error.strerror}")
@@ -47,19 +46,6 @@ def run(order: DiagnosticOrder, node: str) -> Measured:
         return _measure(order, rank, device)
     except RuntimeError as error:
         return Measured(ok=False, detail=str(error).strip().splitlines()[0][:200])
-
-
-def _listen(where: Rendezvous) -> socket.socket:
-    family = socket.AF_INET6 if ":" in where.address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((where.address, where.port))
-        listener.listen()
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 def _measure(order: DiagnosticOrder, rank: int, device: torch.device) -> Measured:

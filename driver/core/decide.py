@@ -30,7 +30,7 @@ from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import Awaited, Never
 from holdfast.driver.core.state.orders import calls_for
-from holdfast.driver.core.testing import standbys
+from holdfast.driver.core.testing import asked, standbys
 from holdfast.driver.core.turn import Decision, Subject, Turn
 
 MAX_ROUNDS = 50
@@ -157,6 +157,8 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.NodeMaintainRequested: requests.on_maintain,
     e.NodeFactTold: told.on_node_fact,
     e.JobFactTold: told.on_job_fact,
+    e.DiagnoseRequested: asked.on_request,
+    e.DiagnoseEndRequested: asked.on_end,
     e.BrakeApplyRequested: eviction.on_brake,
     e.BrakeReleaseRequested: eviction.on_brake,
     e.NodeAppeared: nodes.on_appeared,

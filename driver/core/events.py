@@ -155,6 +155,18 @@ class JobFactTold(Request, frozen=True):
     says: Says = "context"
 
 
+class DiagnoseRequested(Request, frozen=True):
+    """These nodes are to be tested; () is all that can be. Nobody is evicted for what is found."""
+
+    nodes: tuple[str, ...] = ()
+
+
+class DiagnoseEndRequested(Request, frozen=True):
+    """Who asked does not want to know any more: the tests end at once."""
+
+    diagnosis: int
+
+
 class BrakeApplyRequested(BrakeRequest, frozen=True):
     """Nobody is to be evicted any more but by people."""
 

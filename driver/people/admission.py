@@ -11,6 +11,7 @@ from holdfast.driver.core.attempt import known_points
 from holdfast.driver.core.attempt.quiet import quiet_of
 from holdfast.driver.core.state.model import Job, Phase, State, Wanted
 from holdfast.driver.core.state.node import Quarantined, Source, Trusted
+from holdfast.driver.core.testing import asked
 
 DEFECT = "defect"
 """The code of a refusal that is our fault: the same request is refused again until we mend it."""
@@ -42,6 +43,10 @@ def refuse(state: State, event: e.AnyEvent) -> Refusal | None:
         return _node(state, event)
     if isinstance(event, e.JobFactTold):
         return _version(state, event)
+    if isinstance(event, e.DiagnoseRequested):
+        return _diagnose(state, event)
+    if isinstance(event, e.DiagnoseEndRequested):
+        return _diagnosis(state, event)
     if isinstance(event, e.BrakeRequest):
         return _brake(state, event)
     if isinstance(event, e.JobRequest):
@@ -215,6 +220,32 @@ def _node(state: State, event: e.NodeRequest) -> Refusal | None:
             "usable-node", f"node: {node.name!r} is not evicted. There is nothing to restore."
         )
     return None
+
+
+def _diagnose(state: State, event: e.DiagnoseRequested) -> Refusal | None:
+    """Why not all of these nodes, or none at all, can be tested now."""
+    for name in event.nodes:
+        if name not in state.nodes:
+            return _no_node("nodes", name)
+        if bars := asked.against(state, state.nodes[name], 0.0):
+            return Refusal(
+                "busy-node", f"nodes: {name!r} cannot be tested now: {bars[0]}. {_LATER}"
+            )
+    bars_of_all = [asked.against(state, node, 0.0) for node in state.nodes.values()]
+    if not event.nodes and all(bars_of_all):
+        why = f"{bars_of_all[0][0]}, the first says" if bars_of_all else "there are no nodes"
+        return Refusal("no-free-node", f"nodes: none can be tested now ({why}). {_LATER}")
+    return None
+
+
+_LATER = "`holdfast nodes` shows who has it; suspend its job, or ask again later."
+
+
+def _diagnosis(state: State, event: e.DiagnoseEndRequested) -> Refusal | None:
+    if asked.found(state.exams.values(), event.diagnosis) is not None:
+        return None
+    number = event.diagnosis
+    return Refusal("unknown-diagnosis", f"diagnosis: there is no {number}. Ask for a new one.")
 
 
 def _no_node(field: str, name: str) -> Refusal:

@@ -76,6 +76,9 @@ FACTS: Mapping[type[e.Event], str] = {
         r".+ (accuses|clears|notes of) \S+.*|what was held against \S+ counts no more"
         r"|a person keeps \S+ out, .*|the tests of \S+ are due",
     ),
+    **dict.fromkeys(
+        (e.DiagnoseRequested, e.DiagnoseEndRequested), r".+ wants .* tested|the tests of .*"
+    ),
     **dict.fromkeys((e.BrakeApplyRequested, e.BrakeReleaseRequested), r"the brake is .*"),
     e.ExecutorEnding: r"\S+ is to be free.*",
     e.NodeAppeared: r"\S+ (is there again.*|is to be free.*|need not be free any more)",

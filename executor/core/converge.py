@@ -12,7 +12,7 @@ from holdfast.executor.core import actions as do
 from holdfast.executor.core.care import agent_order
 from holdfast.executor.core.events import AnyEvent
 from holdfast.executor.core.fold import fold
-from holdfast.executor.core.model import Care, Exam, Run, State, own_seats, warm_key
+from holdfast.executor.core.model import TESTING, Care, Exam, Run, State, own_seats, warm_key
 from holdfast.protocol.messages import Desired, DiagnosticOrder, RankError, RankStatus
 
 Step = tuple[State, list[do.AnyAction]]
@@ -39,8 +39,11 @@ def next_deadline(state: State, now: float) -> float | None:
 
 
 def _warm(state: State, now: float) -> Step:
-    """The launcher is made ready for whatever task the node has, ranks or not."""
-    task = state.desired.task if state.desired else None
+    """The launcher is made ready for whatever task the node has, ranks or not; else for tests."""
+    desired = state.desired
+    task = desired.task if desired else None
+    if task is None and desired and desired.diagnostics and not state.warmed:
+        task = TESTING
     if task is None:
         return state, []
     key = warm_key(task)

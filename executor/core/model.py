@@ -1,8 +1,11 @@
 """The state of an executor: what it was told, what runs, what it knows. Immutable."""
 
+import sys
+
 import msgspec
 
 from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport
+from holdfast.diagnostics.registry import TESTS
 from holdfast.executor.core.fence import Fence
 from holdfast.protocol.messages import (
     Desired,
@@ -73,6 +76,18 @@ def own_seats(state: State) -> tuple[Seat, ...]:
     """The seats of the desired state, in rank order."""
     seats = state.desired.seats if state.desired else ()
     return tuple(sorted(seats, key=lambda seat: seat.rank))
+
+
+TESTING = Task(
+    command=(
+        sys.executable,
+        "-c",
+        f"import {', '.join(f'holdfast.diagnostics.probes.{name}' for name in TESTS)}",
+    ),
+    workdir="/",
+)
+"""What a launcher is warm for on a node that runs tests and has had no task: torch is loaded once,
+not once a test, and partners begin at the same time."""
 
 
 def warm_key(task: Task) -> tuple[str, ...]:

@@ -11,10 +11,19 @@ from typing import Any
 
 import httpx
 
+from holdfast.diagnostics.registry import TESTS
 from holdfast.driver.adapters.rest.events import written
 from holdfast.driver.core import events as e
+from holdfast.driver.core.state.model import Exam
 from holdfast.lab.recorded.driver import Recorded
-from holdfast.protocol.messages import Heartbeat, RankProgress, Rendezvous, Stored
+from holdfast.protocol.messages import (
+    DiagnosticOrder,
+    DiagnosticResult,
+    Heartbeat,
+    RankProgress,
+    Rendezvous,
+    Stored,
+)
 
 JOB: dict[str, Any] = {
     "apiVersion": "holdfast.dev/v1alpha1",
@@ -51,6 +60,7 @@ class Story:
         self.bodies: Bodies = {}
         self.answers: Answers = {}
         self._beats = 0
+        self._diagnosis = 0
 
     async def play(self) -> None:
         try:
@@ -59,6 +69,7 @@ class Story:
             await self._is_looked_at()
             await self._people_about_nodes()
             await self._people_about_the_job()
+            await self._people_diagnose()
         finally:
             await self.driver.close()
 
@@ -119,6 +130,18 @@ class Story:
         await self._asked("POST /jobs/{job}/stop")
         await self._rests()
         await self._asked("DELETE /jobs/{job}")
+
+    async def _people_diagnose(self) -> None:
+        """The link of node-4 has a tenth of what it should; who is tested says so."""
+        await self._asked("POST /diagnoses", {"nodes": ["node-4"]})
+        self._diagnosis = self.driver.state.sequence
+        while exams := [exam for exam in self.driver.state.exams.values() if not _is_over(exam)]:
+            for node in exams[0].orders:
+                told = tuple(_measured(node, order) for order in exams[0].orders[node])
+                ended = e.DiagnosticEnded(node=node, id=exams[0].id, results=told)
+                await self.driver.happened(ended)
+        await self._asked("GET /diagnoses/{diagnosis}")
+        await self._asked("DELETE /diagnoses/{diagnosis}")
 
     # ------------------------------------------------------------ what nodes do and say
 
@@ -198,7 +221,7 @@ class Story:
     async def _asked(self, name: str, body: Any = None) -> None:
         """Ask, and keep the answer."""
         method, path = name.split()
-        url = path.format(job=NAME, node="node-4", number=1, rank=5)
+        url = path.format(job=NAME, node="node-4", number=1, rank=5, diagnosis=self._diagnosis)
         url = f"http://driver{url}" if path in ("/healthz", "/readyz", "/metrics") else url
         sent = {} if body is None else {"json": body}
         answer = await self.driver.ask(method, url, **sent)
@@ -207,6 +230,27 @@ class Story:
             self.bodies[name] = body
         self.answers[name] = _kept(answer)
         await self.driver.until(self.driver.now() + BETWEEN_S)
+
+
+REACHED = {"compute": 95.0, "cpus": 64.0, "allreduce": 11.0, "datagrams": 100.0}
+
+
+def _is_over(exam: Exam) -> bool:
+    return exam.asked is not None and exam.asked.verdict is not None
+
+
+def _measured(node: str, order: DiagnosticOrder) -> DiagnosticResult:
+    slow = order.test == "allreduce" and "node-4" in order.members
+    return DiagnosticResult(
+        id=order.id,
+        test=order.test,
+        node=node,
+        round=order.round,
+        members=order.members,
+        ok=True,
+        value=1.1 if slow else REACHED[order.test],
+        unit=TESTS[order.test].unit,
+    )
 
 
 def _kept(answer: httpx.Response) -> Any:

@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute
 from holdfast.driver.adapters.rest import (
     attempts,
     brake,
+    diagnoses,
     docs,
     events,
     evidence,
@@ -46,7 +47,8 @@ def routes() -> Iterator[BaseRoute]:
     """As their modules made them, each with its whole path: `include_router` would have every
     signature read once more when the first request comes, .03 s of a driver's start.
     """
-    for module in (jobs, attempts, logs, stories, evidence, facts, nodes, brake, incidents, events):
+    about_jobs = (jobs, attempts, logs, stories, evidence, facts)
+    for module in (*about_jobs, nodes, diagnoses, brake, incidents, events):
         yield from module.router.routes
     yield from system.schema_router.routes
     yield from system.router.routes

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.driver.adapters.rest.body import NOTICE_SCHEMA, REASON_SCHEMA
+from holdfast.driver.adapters.rest.diagnoses import NODES_SCHEMA
 from holdfast.driver.adapters.rest.examples import ANSWERS, BODIES, PARAMETERS, Text
 from holdfast.driver.adapters.rest.facts import JOB_FACT_SCHEMA, NODE_FACT_SCHEMA
 from holdfast.driver.adapters.rest.problems import MEDIA_TYPE, ProblemView, queried
@@ -75,7 +76,7 @@ def _problems(refusals: Refusals, instance: str) -> Iterator[tuple[str, Document
 
 
 def _instance(path: str) -> str:
-    names = ("job", "node", "number", "rank")
+    names = ("job", "node", "number", "rank", "diagnosis")
     return path.format(**{name: PARAMETERS[name] for name in names})
 
 
@@ -106,6 +107,7 @@ SCHEMAS: dict[str, Document] = {
     "POST /nodes/{node}/maintain": NOTICE_SCHEMA,
     "POST /nodes/{node}/facts": NODE_FACT_SCHEMA,
     "POST /jobs/{job}/facts": JOB_FACT_SCHEMA,
+    "POST /diagnoses": NODES_SCHEMA,
     "POST /brake/apply": REASON_SCHEMA,
     "POST /brake/release": REASON_SCHEMA,
 }

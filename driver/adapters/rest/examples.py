@@ -19,6 +19,7 @@ PARAMETERS: dict[str, Any] = {
     "job": "speech-7b",
     "node": "node-4",
     "number": 1,
+    "diagnosis": 12,
     "rank": 5,
     "Idempotency-Key": "speech-1",
     "limit": 50,

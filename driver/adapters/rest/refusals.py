@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.driver.adapters.rest.asking import key_reused, not_accepting, refused
 from holdfast.driver.adapters.rest.body import checked_reason, checked_within, decoded, too_large
+from holdfast.driver.adapters.rest.diagnoses import checked_nodes, no_diagnosis
 from holdfast.driver.adapters.rest.examples import JOB
 from holdfast.driver.adapters.rest.facts import checked_fact, checked_version
 from holdfast.driver.adapters.rest.logs import unreadable
@@ -84,11 +85,18 @@ _NO_JOB: Refusals = {
     "which-job": which("speech", ["lab.speech", "team.speech"]),
 }
 _NO_NODE: Refusals = {"no-such-node": not_found("node", "node-4", ["node-1", "node-2"])}
-_KEY: Refusals = {
+_NO_SUCH_NODE = "nodes: there is no 'node-9'. `holdfast nodes` lists the nodes that there are."
+_NO_DIAGNOSIS: Refusals = {
+    "no-such-diagnosis": no_diagnosis(12),
+    "no-number": _no_number("diagnosis"),
+}
+_NOT_ACCEPTING: Refusals = {
+    "not-accepting": not_accepting("the journal cannot be written: No space left on device."),
+}
+_KEY: Refusals = _NOT_ACCEPTING | {
     "key-reused": key_reused(
         "Idempotency-Key: 'speech-1' was used for another request. Use a new key."
     ),
-    "not-accepting": not_accepting("the journal cannot be written: No space left on device."),
 }
 _BODY: Refusals = {
     "not-json": _told(lambda: decoded(b"nodes: 4")),
@@ -192,6 +200,19 @@ REFUSALS: dict[str, Refusals] = {
     )
     | _KEY,
     "GET /evidence": _PERSON | {"bad-query": _out_of_bounds("limit", 0, 1)},
+    "POST /diagnoses": _PERSON
+    | _BODY
+    | {"no-such-node": refused("nodes", Refusal("unknown-node", _NO_SUCH_NODE))}
+    | _conflict(
+        "nodes",
+        "busy-node",
+        "nodes: 'node-4' cannot be tested now: ranks run there, or may. "
+        "`holdfast nodes` shows who has it; suspend its job, or ask again later.",
+    )
+    | {"no-nodes": _told(lambda: checked_nodes({}))}
+    | _KEY,
+    "GET /diagnoses/{diagnosis}": _PERSON | _NO_DIAGNOSIS,
+    "DELETE /diagnoses/{diagnosis}": _PERSON | _NO_DIAGNOSIS | _NOT_ACCEPTING,
     "GET /brake": _PERSON,
     "POST /brake/apply": _PERSON
     | _BODY

@@ -331,6 +331,7 @@ _TESTED_FOR: Mapping[Purpose, str] = {
     Purpose.STANDBY: "before it may stand in for a node of {job}",
     Purpose.SUSPICION: "before it is used again",
     Purpose.REQUALIFICATION: "before it is used again",
+    Purpose.ASKED: "a person wants to know how it is",
 }
 
 

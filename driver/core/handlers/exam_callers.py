@@ -9,7 +9,7 @@ from holdfast.driver.core import exams
 from holdfast.driver.core.events import DiagnosticEnded
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Exam, Purpose
-from holdfast.driver.core.testing import diagnosis, off_the_job, standbys
+from holdfast.driver.core.testing import asked, diagnosis, off_the_job, standbys
 from holdfast.driver.core.turn import Turn
 
 OUT_OF_TIME = "no result came in time"
@@ -29,6 +29,7 @@ CALLERS: Mapping[Purpose, Callable[[Turn, Exam, str], None]] = {
     Purpose.REQUALIFICATION: off_the_job.conclude,
     Purpose.SUSPICION: off_the_job.conclude,
     Purpose.STANDBY: _standby,
+    Purpose.ASKED: asked.conclude,
 }
 """Who acts on what the nodes of an exam found; the string says why some did not answer."""
 

@@ -40,6 +40,7 @@ class Use(StrEnum):
     ASIDE = "aside"  # to leave its job for that, which goes on without it
     SELF_TEST = "self-test"  # to be tested alone, as a standby that has come
     PARTNER = "partner"  # to take part in tests with others of its job
+    ASKED = "asked"  # to be tested since a person asks how it is
     HELPER = "helper"  # to be tested beside a job's nodes though it is not the job's
 
 
@@ -102,6 +103,7 @@ KEPT_FROM: Mapping[Use, frozenset[Bar]] = {
     Use.ASIDE: _DOUBTED | {Bar.SILENT},
     Use.SELF_TEST: _TESTABLE | {Bar.COMING, Bar.TESTED},
     Use.PARTNER: _DOUBTED | _TESTABLE,
+    Use.ASKED: _TESTABLE | {Bar.UNKNOWN, Bar.LENT, Bar.RETURNING, Bar.COMING},
     Use.HELPER: _NEW | _TESTABLE,
 }
 """Which reasons count for which use. A partner is a node that the job has, whose ranks stand still

@@ -10,6 +10,8 @@ from enum import StrEnum
 
 from msgspec import field
 
+from holdfast.diagnostics.stages import Stage
+from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core.events import Plan, Reached
 from holdfast.driver.core.state.fact import Fact, OfVersion, Table
 from holdfast.driver.core.state.layout import Layout
@@ -170,6 +172,18 @@ class Purpose(StrEnum):
     REQUALIFICATION = "requalification"  # an evicted node is to be used again
     SUSPICION = "suspicion"  # a node that a fault named, and that its job goes on without
     STANDBY = "standby"  # a node that stands by is to be known as good
+    ASKED = "asked"  # a person wants to know
+
+
+class Asked(Value, frozen=True):
+    """What a person asked of nodes, and what came of it."""
+
+    number: int  # of the entry in which it was
+    nodes: tuple[str, ...]
+    left_out: dict[str, str] = {}  # nodes that could not be tested, and why
+    stages: tuple[Stage, ...] = ()  # those that are over
+    verdict: Verdict | None = None  # once all are; it is kept for a while, for who asked
+    why: str = ""  # where it ended early
 
 
 class Exam(Value, frozen=True):
@@ -184,6 +198,7 @@ class Exam(Value, frozen=True):
     second: bool = False  # those in question have failed one before: no third one follows
     results: dict[str, tuple[DiagnosticResult, ...]] = {}
     job: str | None = None  # for which
+    asked: Asked | None = None  # where a person wants to know
 
 
 class Failure(Value, frozen=True):

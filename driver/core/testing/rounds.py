@@ -64,8 +64,10 @@ def order(
     accused: Iterable[str] = (),
     second: bool = False,
     number: str = "",
+    again: Sequence[tuple[str, str]] = (),
 ) -> Exam:
-    """Have them tested: with nobody to help, alone. `number`: of the exam that waited for them."""
+    """Have them tested: with nobody to help, alone. `number`: of the exam that waited for them.
+    `again`: pairs that are tried once more."""
     number = number or new_id(turn, purpose, suspects[0])
     standby = purpose is Purpose.STANDBY
     wait_s = turn.policy.standby_test_s if standby else setup.diagnose_s
@@ -75,6 +77,8 @@ def order(
         healthy=helpers,
         addresses={name: turn.nodes[name].address for name in (*suspects, *helpers)},
         limit_s=min(wait_s, setup.diagnose_s),
+        again=again,
+        thorough=purpose is Purpose.ASKED,
     )
     exam = Exam(
         id=number,

@@ -1,0 +1,92 @@
+"""`holdfast-diagnose`: the tests of one node on this machine, with no driver and nobody beside it.
+
+One line of JSON on stdout. Exit code 0: nothing is bad; 1: something is; 75: that is not known, for
+a test could not be run. What is only slow is bad where it is said what has to be reached: nobody
+beside it says what is usual. Ctrl-C ends it with 130; a test that is under way ends with it.
+"""
+
+import argparse
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from holdfast.diagnostics.plan import alone
+from holdfast.diagnostics.registry import tests_of
+from holdfast.diagnostics.runner import LAST_RESORT_S, LOADING_S, result_of
+from holdfast.diagnostics.verdict import Verdict, judge_alone
+from holdfast.protocol import exitcodes
+from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
+
+LIMIT_S = 60.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run all; the exit code. 2 is for what cannot be meant."""
+    given = _parser().parse_args(arguments)
+    names = [test.threshold for test in tests_of(1, thorough=True) if test.threshold]
+    node_class = {name: least for name in names if (least := getattr(given, name)) is not None}
+    plan = alone(id="alone", node=given.node, limit_s=LIMIT_S, thorough=True)
+    try:
+        results = [_run(order, given.node) for order in plan]
+    except KeyboardInterrupt:
+        sys.stderr.write("holdfast-diagnose: interrupted; nothing is left running\n")
+        return exitcodes.INTERRUPTED
+    verdict = judge_alone(given.node, plan, results, node_class)
+    sys.stdout.write(_told(given.node, verdict, results) + "\n")
+    return _exit_code(verdict)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="holdfast-diagnose", description=__doc__)
+    parser.add_argument("--node", default=platform.node() or "this", help="its name in the answer")
+    for test in tests_of(1, thorough=True):
+        if test.threshold:
+            option = f"--{test.threshold.replace('_', '-')}"
+            parser.add_argument(option, type=float, help=f"what has to be reached, in {test.unit}")
+    return parser
+
+
+def _run(order: DiagnosticOrder, node: str) -> DiagnosticResult:
+    """In a process of its own, which keeps its time itself."""
+    command = [sys.executable, "-m", "holdfast.diagnostics.runner", _json(order)]
+    limit_s = LOADING_S + order.time_box_s + 2 * LAST_RESORT_S
+    environment = {**os.environ, "HOLDFAST_NODE": node}
+    try:
+        done = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, timeout=limit_s, check=False
+        )
+        return result_of(done.stdout)
+    except subprocess.TimeoutExpired:
+        why = f"the runner was ended after {limit_s:.0f} s"
+    except msgspec.DecodeError as error:
+        why = f"the runner ended without a result: {error}"
+    return DiagnosticResult(id=order.id, test=order.test, node=node, round=order.round, detail=why)
+
+
+def _told(node: str, verdict: Verdict, results: Sequence[DiagnosticResult]) -> str:
+    answer: Mapping[str, object] = {
+        "node": node,
+        "bad": verdict.bad.get(node),
+        "known": node not in verdict.undecided,
+        "evidence": verdict.evidence,
+        "measurements": results,
+    }
+    return _json(answer)
+
+
+def _json(value: object) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def _exit_code(verdict: Verdict) -> int:
+    if verdict.bad:
+        return exitcodes.FAILED
+    return exitcodes.TRY_AGAIN if verdict.undecided else exitcodes.OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""A person wants to know how nodes are: they are tested in stages, and nobody is evicted for it.
+
+Called by `decide` for the request, and by `exam_callers` once a stage is over. Pure. What became of
+it is kept for a while, for who asked. A node that a job needs meanwhile leaves the tests.
+"""
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from holdfast.diagnostics.stages import Stage, following, settled
+from holdfast.driver.core import exams
+from holdfast.driver.core.events import DiagnoseEndRequested, DiagnoseRequested
+from holdfast.driver.core.state.fit import Bar, Reason, Use, fit
+from holdfast.driver.core.state.model import Asked, Exam, Purpose, State
+from holdfast.driver.core.state.node import ExamSetup, Node
+from holdfast.driver.core.testing import rounds
+from holdfast.driver.core.turn import Turn
+
+LIMIT_S = 120.0
+"""Of a stage: torch is loaded cold, by many nodes at once where they share a machine."""
+KEPT_S = 600.0
+"""How long what came of it can be asked for."""
+
+
+def against(state: State, node: Node, now: float) -> tuple[Reason, ...]:
+    """Why the node cannot be tested now for a person."""
+    return fit(Use.ASKED, state.jobs.get(node.job or ""), node, now)
+
+
+def on_request(turn: Turn, event: DiagnoseRequested) -> None:
+    """Test them, or all that can be; who cannot is told with its reason."""
+    wanted = event.nodes or tuple(sorted(turn.nodes))
+    state = turn.state()
+    why = {name: against(state, turn.nodes[name], turn.now) for name in wanted}
+    nodes = tuple(name for name in wanted if not why[name])
+    if not nodes:
+        return
+    left_out = {name: str(reasons[0]) for name, reasons in why.items() if reasons}
+    helpers = _helpers(turn, nodes) if event.nodes else []
+    exam = rounds.order(turn, Purpose.ASKED, nodes, helpers, ExamSetup(job="", diagnose_s=LIMIT_S))
+    turn.put_exam(replace(exam, asked=Asked(turn.sequence, nodes, left_out)))
+    turn.say(f"{event.who} wants {', '.join(nodes)} tested")
+
+
+def _helpers(turn: Turn, nodes: tuple[str, ...]) -> list[str]:
+    most = rounds.HELPERS * len(nodes) + 1
+    return rounds.others(rounds.nobodys(turn, None), but=nodes, most=most)
+
+
+def on_end(turn: Turn, event: DiagnoseEndRequested) -> None:
+    """Nobody wants to know any more."""
+    exam = found(turn.exams.values(), event.diagnosis)
+    if exam is not None and exam.asked is not None and exam.asked.verdict is None:
+        _end(turn, exam, exam.asked, f"{event.who} ended it")
+
+
+def found(known: Iterable[Exam], number: int) -> Exam | None:
+    """The exam that belongs to the request of this number."""
+    return next((each for each in known if each.asked and each.asked.number == number), None)
+
+
+def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
+    """A stage is over: the next one, or the verdict. One that is long over is forgotten."""
+    asked = exam.asked
+    if asked is None or asked.verdict is not None:
+        exams.drop(turn, exam.id)
+        return
+    stages = (*asked.stages, _stage(turn, exam))
+    verdict = settled(stages)
+    free = [name for name, node in turn.nodes.items() if _is_free(turn, exam, node)]
+    unsettled, helpers = following(stages, verdict, free)
+    exams.drop(turn, exam.id)
+    if not unsettled or verdict.unsettled.isdisjoint(asked.nodes):  # of who helps nobody asked
+        _end(turn, exam, replace(asked, stages=stages, verdict=verdict), late)
+        return
+    setup, again = ExamSetup(job="", diagnose_s=LIMIT_S), verdict.apart
+    more = rounds.order(turn, Purpose.ASKED, unsettled, helpers, setup, again=again)
+    turn.put_exam(replace(more, asked=replace(asked, stages=stages)))
+    turn.say(f"{', '.join(unsettled)} is tested again beside {', '.join(helpers)}")
+
+
+def _is_free(turn: Turn, exam: Exam, node: Node) -> bool:
+    """Whether the node can be tested in the next stage; that it is in this one does not count."""
+    bars = against(turn.state(), node, turn.now)
+    return all(each.bar is Bar.EXAMINED and node.exam == exam.id for each in bars)
+
+
+def _stage(turn: Turn, exam: Exam) -> Stage:
+    """What was told; of who left the tests meanwhile, and of a pair with it, it says nothing."""
+    results = tuple(each for told in exam.results.values() for each in told)
+    gone = {name for name in exam.orders if name not in exam.results and _left(turn, exam, name)}
+    return Stage(exam.orders, results).without(gone)
+
+
+def _left(turn: Turn, exam: Exam, name: str) -> bool:
+    return name not in turn.nodes or turn.nodes[name].exam != exam.id
+
+
+def _end(turn: Turn, exam: Exam, asked: Asked, why: str) -> None:
+    """Keep what came of it."""
+    exams.drop(turn, exam.id)
+    verdict = asked.verdict or settled(asked.stages)
+    ended = replace(asked, verdict=verdict, why=why)
+    turn.put_exam(replace(exam, asked=ended, until_s=turn.now + KEPT_S))
+    bad = ", ".join(f"the {part} of {node}" for node, part in verdict.bad.items())
+    turn.say(f"the tests of {', '.join(asked.nodes)} are over: bad is {bad or 'nothing'}")

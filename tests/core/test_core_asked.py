@@ -1,0 +1,116 @@
+"""A person asks how nodes are: they are tested in stages, and nobody is evicted for it."""
+
+import pytest
+from suspects import results
+
+from holdfast.driver.core import events as e
+from holdfast.driver.core.testing.asked import KEPT_S, found
+from holdfast.driver.formats.encode import decode, encode
+from holdfast.driver.people.admission import refuse
+
+
+@pytest.fixture
+def six(life):
+    for number in range(6):
+        life.node(f"n{number}")
+    life.do(e.DiagnoseRequested(by="ada"))
+    life.number = life.state.sequence
+    return life
+
+
+def exam(life):
+    return found(life.state.exams.values(), life.number)
+
+
+def answer(life, *, bad=(), but=()) -> None:
+    """Those under test tell what they found."""
+    under_way = exam(life)
+    for member in under_way.orders:
+        if member not in but:
+            told = results(under_way, member, bad=bad)
+            life.do(e.DiagnosticEnded(node=member, id=under_way.id, results=told))
+
+
+def test_all_are_good_after_one_stage_and_free_again(six) -> None:
+    assert six.told("n3").diagnostics
+    answer(six)
+    verdict = exam(six).asked.verdict
+    assert (verdict.bad, verdict.undecided, verdict.again) == ({}, (), {})
+    assert all(node.exam is None for node in six.state.nodes.values())
+    assert six.told("n3").diagnostics == ()
+
+
+@pytest.mark.parametrize("bad", [("n2",), ("n2", "n3"), ("n0", "n5"), ("n1", "n3")])
+def test_who_fails_is_bad_after_a_second_stage_beside_others_and_nobody_is_evicted(
+    six, bad
+) -> None:
+    answer(six, bad=bad)
+    assert exam(six).asked.verdict is None
+    assert set(bad) <= set(exam(six).orders)
+    while exam(six).asked.verdict is None:
+        answer(six, bad=bad)
+    assert set(exam(six).asked.verdict.bad) == set(bad)
+    assert six.evicted == []
+
+
+def test_a_result_that_lies_convicts_nobody(six) -> None:
+    answer(six, bad=("n4",))
+    answer(six)
+    assert exam(six).asked.verdict.bad == {}
+
+
+def test_who_is_silent_until_the_end_of_the_time_is_bad_and_its_partners_are_not(six) -> None:
+    while exam(six).asked.verdict is None:
+        answer(six, bad=("n4",), but=("n4",))
+        six.wait(until_s=six.now + 61)
+    assert exam(six).asked.verdict.bad == {"n4": "node"}
+
+
+def test_a_job_that_needs_a_node_has_it_and_its_partners_are_not_blamed(six) -> None:
+    six.submit(nodes=2)
+    taken = six.job.places
+    six.tick()
+    assert not set(taken) & {n for n, node in six.state.nodes.items() if node.exam}
+    answer(six, bad=taken, but=taken)
+    while exam(six).asked.verdict is None:
+        answer(six)
+    assert exam(six).asked.verdict.bad == {}
+
+
+def test_who_asked_ends_it_and_what_came_of_it_is_kept_for_a_while(six) -> None:
+    six.do(e.DiagnoseEndRequested(diagnosis=six.number, by="ada"))
+    assert exam(six).asked.why == "ada ended it"
+    assert all(node.exam is None for node in six.state.nodes.values())
+    six.state = decode(encode(six.state))
+    six.now += KEPT_S
+    six.tick()
+    assert exam(six) is None
+
+
+def test_of_one_node_others_help(life) -> None:
+    for number in range(6):
+        life.node(f"n{number}")
+    life.do(e.DiagnoseRequested(nodes=("n5",)))
+    (only,) = life.state.exams.values()
+    assert len(only.orders) == 4  # one more makes the circle even
+    assert only.asked.nodes == ("n5",)
+
+
+def test_what_cannot_be_asked_is_said_in_a_sentence(six, training) -> None:
+    said = str(refuse(six.state, e.DiagnoseRequested(nodes=("n9",))))
+    assert said.startswith("nodes: there is no 'n9'.")
+    said = str(refuse(six.state, e.DiagnoseRequested(nodes=("n1",))))
+    assert "it takes part in tests" in said
+    assert "none can be tested now" in str(refuse(six.state, e.DiagnoseRequested()))
+    assert "there is no 99" in str(refuse(six.state, e.DiagnoseEndRequested(diagnosis=99)))
+    trains = training(nodes=2)
+    said = str(refuse(trains.state, e.DiagnoseRequested(nodes=("n0",))))
+    assert "ranks run there" in said
+
+
+def test_nodes_of_jobs_with_ranks_are_left_out_with_the_reason(training) -> None:
+    life = training(nodes=2, spare=3)
+    life.do(e.DiagnoseRequested())
+    asked = next(each.asked for each in life.state.exams.values() if each.asked)
+    assert set(asked.left_out) == set(life.job.places)
+    assert not set(asked.nodes) & set(life.job.places)

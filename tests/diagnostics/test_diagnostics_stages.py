@@ -1,0 +1,92 @@
+"""Diagnoses in stages: who is bad is found, nobody innocent is called so, and lies cost nobody."""
+
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.bench.diagnostics.simulated import FAULTS, diagnose, tally
+from holdfast.diagnostics.plan import orders
+from holdfast.diagnostics.stages import MOST, Stage, following, settled
+from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
+
+NODES = [f"node-{number}" for number in range(8)]
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("nodes", [8, 16])
+def test_every_bad_part_is_found_where_nothing_lies(fault: str, nodes: int) -> None:
+    found = tally(fault, nodes, lies=0.0, runs=20, seed=7)
+    assert (found.found, found.false) == (found.bad, 0)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_lies_of_one_in_twenty_accuse_nobody_and_hide_few(fault: str) -> None:
+    found = tally(fault, 8, lies=0.05, runs=40, seed=7)
+    assert found.false == 0
+    assert found.found >= 0.9 * found.bad
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(2, 20), st.integers(0, 2**32), st.floats(0.05, 1.0), st.floats(0.05, 1.0))
+def test_nobody_good_is_called_bad(nodes: int, seed: int, link: float, compute: float) -> None:
+    names, rng = [f"n{number}" for number in range(nodes)], Random(seed)
+    bad = {rng.choice(names): ("allreduce", link), rng.choice(names): ("compute", compute)}
+    verdict = diagnose(names, bad, rng, lies=0.0)
+    assert set(verdict.bad) <= set(bad)
+
+
+def test_of_two_nobodys_link_is_bad() -> None:
+    verdict = diagnose(["a", "b"], {"a": ("allreduce", 0.1)}, Random(1), lies=0.0)
+    assert verdict.bad == {}
+
+
+def planned(again: tuple[tuple[str, str], ...] = ()) -> dict[str, tuple[DiagnosticOrder, ...]]:
+    addresses = dict.fromkeys(NODES, "198.18.0.1")
+    return orders(id="d", suspects=NODES, healthy=(), addresses=addresses, again=again)
+
+
+def told(plan: dict[str, tuple[DiagnosticOrder, ...]], cut: set[str]) -> Stage:
+    """Two cannot reach each other; all else is well."""
+    found = [
+        DiagnosticResult(
+            id="d", test=order.test, node=node, round=order.round, members=order.members,
+            ok=not cut or set(order.members) != cut, value=10.0,
+        )
+        for node, mine in plan.items()
+        for order in mine
+    ]  # fmt: skip
+    return Stage(plan, tuple(found))
+
+
+def test_a_pair_that_failed_once_is_tried_again_before_it_is_said_to_be_apart() -> None:
+    cut = {"node-2", "node-3"}
+    first = [told(planned(), cut)]
+    verdict = settled(first)
+    assert verdict.bad == {}
+    assert set(verdict.undecided) == cut
+    assert verdict.apart == (("node-2", "node-3"),)
+    again, helpers = following(first, verdict, NODES)
+    assert set(again) == cut
+    assert helpers
+    second = settled([*first, told(planned(verdict.apart), cut)])
+    assert (second.bad, second.undecided, second.apart) == ({}, (), verdict.apart)
+    mended = settled([*first, told(planned(verdict.apart), set())])
+    assert (mended.bad, mended.undecided, mended.apart) == ({}, (), ())
+
+
+def test_who_left_the_tests_speaks_against_nobody_and_is_not_spoken_against() -> None:
+    plan = planned()
+    kept = tuple(
+        each for each in told(plan, set()).results if "node-4" not in (each.node, *each.members)
+    )
+    verdict = settled([Stage(plan, kept).without({"node-4"})])
+    assert (verdict.bad, verdict.undecided, verdict.again) == ({}, (), {})
+
+
+def test_there_are_no_more_stages_than_said() -> None:
+    stage = Stage(planned(), ())
+    verdict = settled([stage] * MOST)
+    assert following([stage] * MOST, verdict, NODES) == ((), ())
+    assert verdict.bad == {}
