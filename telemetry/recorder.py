@@ -180,11 +180,13 @@ class Recorder:
     def pause(self, name: str) -> Iterator[None]:
         """Say that the rank does something else than steps: one of `schema.PAUSES`."""
         self._paused.append(name)
+        self.clock.pauses(True)
         self._store_pause()
         try:
             yield
         finally:
             self._paused.remove(name)
+            self.clock.pauses(False)
             self._store_pause()
 
     def saved(self) -> None:
@@ -194,11 +196,11 @@ class Recorder:
     def pause_until_step(self, name: str) -> None:
         """The same, until the next step."""
         self._until_step = name
+        self.clock.pauses_until_step()
         self._store_pause()
 
     def _store_pause(self) -> None:
         name = [self._until_step, *self._paused][-1]
-        self.clock.pauses(name != "")
         self.ring.word(schema.PAUSE, schema.PAUSES.index(name))
 
     def _new_phase(self, name: str) -> "Phase | None":

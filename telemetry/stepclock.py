@@ -15,6 +15,7 @@ class StepClock:
         self._thread = threading.get_ident()
         self._wait_began_ns: int | None = None
         self._pause_began_ns: int | None = None
+        self._pauses, self._until_step = 0, False
         self._enqueued_ns: int | None = None  # and nothing has said since that it was waited for
         self._waited_ns = self._paused_ns = 0
         self.at_step_ns = (0, 0, 0, 0)
@@ -43,19 +44,32 @@ class StepClock:
             self._enqueued_ns = None
 
     def pauses(self, pausing: bool) -> None:
-        """The script begins or ends what is no step."""
+        """The script begins or ends what is no step; one pause may be in another."""
+        if threading.get_ident() != self._thread:
+            return
         now_ns = time.perf_counter_ns()
+        self._pauses += 1 if pausing else -1
         if pausing and self._pause_began_ns is None:
             self._pause_began_ns = now_ns
-        elif not pausing and self._pause_began_ns is not None:
+        elif not self._pauses and self._pause_began_ns is not None:
             self._paused_ns += now_ns - self._pause_began_ns
             self._pause_began_ns = self._enqueued_ns = None
 
+    def pauses_until_step(self) -> None:
+        """The same, until the next step."""
+        if threading.get_ident() == self._thread and not self._until_step:
+            self._until_step = True
+            self.pauses(True)
+
     def stepped(self) -> None:
         """A step is complete."""
-        if threading.get_ident() == self._thread:
-            now_ns, ran_ns = time.perf_counter_ns(), time.thread_time_ns()
-            self.at_step_ns = now_ns, ran_ns, self._waited_ns, self._paused_ns
+        if threading.get_ident() != self._thread:
+            return
+        if self._until_step:
+            self._until_step = False
+            self.pauses(False)
+        now_ns, ran_ns = time.perf_counter_ns(), time.thread_time_ns()
+        self.at_step_ns = now_ns, ran_ns, self._waited_ns, self._paused_ns
 
     def _waited_since(self, began_ns: int | None, now_ns: int) -> None:
         if began_ns is not None and self._pause_began_ns is None:

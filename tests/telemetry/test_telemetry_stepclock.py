@@ -2,9 +2,13 @@
 
 import threading
 import time
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from holdfast.telemetry.recorder import Recorder
+from holdfast.telemetry.ring import RingWriter
 from holdfast.telemetry.stepclock import StepClock
 
 MS = 1_000_000
@@ -25,6 +29,12 @@ class Hand:
 @pytest.fixture
 def hand(monkeypatch: pytest.MonkeyPatch) -> Hand:
     return Hand(monkeypatch)
+
+
+def in_thread(call: Callable[[], object]) -> None:
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
 
 
 def told(clock: StepClock) -> tuple[int, int]:
@@ -84,8 +94,38 @@ def test_what_another_thread_waits_for_holds_up_nobody(hand: Hand) -> None:
         hand.passes(100)
         clock.waits(False)
 
-    thread = threading.Thread(target=waits)
-    thread.start()
-    thread.join()
+    in_thread(waits)
     clock.optimizes()
     assert told(clock) == (0, 0)
+
+
+def test_what_another_thread_uploads_hides_no_wait_of_the_one_that_trains(
+    hand: Hand, tmp_path: Path
+) -> None:
+    recorder = Recorder(RingWriter(tmp_path / "r.ring", rank=0, epoch=1))
+    clock = recorder.clock
+    upload = recorder.pause("pauses")
+    in_thread(upload.__enter__)
+    with recorder.pause("saves"):
+        hand.passes(40)
+    recorder.pause_until_step("evaluates")
+    hand.passes(10)
+    recorder.stepped()
+    clock.waits(True)
+    hand.passes(20)
+    clock.waits(False)
+    in_thread(lambda: upload.__exit__(None, None, None))
+    assert told(clock) == (20, 50)
+
+
+def test_a_pause_in_another_ends_with_the_outer_one(hand: Hand) -> None:
+    clock = StepClock()
+    clock.pauses_until_step()
+    clock.pauses(True)
+    hand.passes(5)
+    clock.pauses(False)
+    clock.pauses_until_step()
+    hand.passes(10)
+    assert told(clock) == (0, 15)
+    hand.passes(10)
+    assert told(clock) == (0, 15)
