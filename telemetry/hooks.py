@@ -204,11 +204,11 @@ def _hook_waits(c10d: Any) -> None:
             recorder = current.recorder
             if recorder is None:
                 return inner(work, *rest, **named)
-            outer = recorder.waits(True)
+            outer = recorder.waits()
             try:
                 return inner(work, *rest, **named)
             finally:
-                recorder.waits(outer)
+                recorder.waited(outer)
 
         c10d.Work.wait = wait
     except (AttributeError, TypeError):

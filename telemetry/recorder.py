@@ -74,11 +74,18 @@ class Recorder:
         self._partial &= ~(1 << schema.PARTS.index(part))
         self.ring.word(schema.PARTIAL, self._partial)
 
-    def waits(self, waiting: bool) -> bool:
-        """Say that the rank waits for a peer, or not; what it said before."""
+    def waits(self) -> bool:
+        """Say that the rank waits for a peer; what it said before."""
+        self.clock.waits(True)
+        return self._says(waiting=True)
+
+    def waited(self, before: bool) -> None:
+        """Say that this wait is over, and what was said before it."""
+        self.clock.waits(False)
+        self._says(waiting=before)
+
+    def _says(self, *, waiting: bool) -> bool:
         before, self._waiting = self._waiting, waiting
-        if waiting != before:
-            self.clock.waits(waiting)
         self.ring.word(schema.WAITING, waiting)
         return before
 

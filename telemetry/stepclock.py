@@ -14,6 +14,7 @@ class StepClock:
     def __init__(self) -> None:
         self._thread = threading.get_ident()
         self._wait_began_ns: int | None = None
+        self._waits = 0
         self._pause_began_ns: int | None = None
         self._pauses, self._until_step = 0, False
         self._enqueued_ns: int | None = None  # and nothing has said since that it was waited for
@@ -23,8 +24,11 @@ class StepClock:
         thread, its waits for peers but for those in pauses, its pauses."""
 
     def waits(self, waiting: bool) -> None:
-        """The script enters or leaves a wait for its peers."""
+        """The script enters or leaves a wait for its peers; one wait may be in another."""
         if threading.get_ident() != self._thread:
+            return
+        self._waits += 1 if waiting else -1
+        if self._waits != waiting:  # the inner one's
             return
         now_ns = time.perf_counter_ns()
         if not waiting:

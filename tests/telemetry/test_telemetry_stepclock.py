@@ -118,6 +118,21 @@ def test_what_another_thread_uploads_hides_no_wait_of_the_one_that_trains(
     assert told(clock) == (20, 50)
 
 
+def test_a_wait_counts_while_another_thread_waits_too(hand: Hand, tmp_path: Path) -> None:
+    recorder = Recorder(RingWriter(tmp_path / "r.ring", rank=0, epoch=1))
+    in_thread(recorder.waits)
+    outer = recorder.waits()
+    inner = recorder.waits()  # a Work that waits for one of its own
+    hand.passes(10)
+    recorder.waited(inner)
+    hand.passes(20)
+    recorder.waited(outer)
+    hand.passes(40)
+    recorder.stepped()
+    assert told(recorder.clock) == (30, 0)
+    assert outer, "the ring says so until the other thread is back"
+
+
 def test_a_pause_in_another_ends_with_the_outer_one(hand: Hand) -> None:
     clock = StepClock()
     clock.pauses_until_step()
