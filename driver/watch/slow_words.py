@@ -123,13 +123,13 @@ def _cause(mine: Part, peers: Part) -> Cause:
     needed_s = EXPLAINS * (mine.own_s - peers.own_s)
     if mine.stopped_s - peers.stopped_s >= needed_s > 0:
         return Cause.STOPPED
-    if mine.throttled_s - peers.throttled_s >= needed_s:
+    if mine.throttled_s - peers.throttled_s >= needed_s > 0:
         return Cause.CAPPED
     if _more_cpu(mine, peers):
         share = mine.own_s / peers.own_s - 1 if peers.own_s > 0 else 0.0
         more = peers.tokens > 0 and mine.tokens / peers.tokens - 1 >= EXPLAINS * share
         return Cause.MORE if more else Cause.COMPUTES
-    return Cause.CROWDED if mine.delayed_s - peers.delayed_s >= needed_s else Cause.STANDS
+    return Cause.CROWDED if mine.delayed_s - peers.delayed_s >= needed_s > 0 else Cause.STANDS
 
 
 def _more_cpu(mine: Part, peers: Part) -> bool:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.driver.watch import Expectation, slow
+from holdfast.driver.watch import Expectation, slow, slow_words
 from holdfast.driver.watch.jobs import RankSeen
+from holdfast.driver.watch.slow_words import Cause
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, PeerProgress, RankProgress, Seat
 from holdfast.protocol.topology import Topology
@@ -134,6 +135,17 @@ def test_what_the_time_goes_into_is_said(what: dict[str, Any], cause: str, blame
         setattr(job.ranks[1], name, value)
     ((_, found),) = job.go(120)
     assert (found.rank, found.evidence[0].data["cause"], found.blame) == (1, cause, blame)
+
+
+def test_nothing_of_its_cgroup_is_said_of_a_rank_whose_own_part_is_no_longer() -> None:
+    def after(ran_s: float, waited_s: float) -> RankProgress:
+        fields = {"step": 10, "stepped_s": 2.0, "ran_s": ran_s, "waited_s": waited_s}
+        return RankProgress(rank=0, job="job", epoch=1, pid=1, **fields)
+
+    since = dict.fromkeys((0, 1), RankProgress(rank=0, job="job", epoch=1, pid=1))
+    seen = slow_words.compared(0, since, {0: after(1.5, 0.5), 1: after(1.0, 0.5)})
+    assert seen is not None
+    assert seen.cause is Cause.COMPUTES
 
 
 def test_one_that_was_slow_from_the_start_is_told_once_what_is_usual_is_known() -> None:
