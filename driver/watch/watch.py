@@ -385,7 +385,10 @@ class Watch:
         timed = self._slow.get(job.expected.job)
         if timed is None:
             return ()
-        return slow.judge(timed, job.ranks, job.expected, self._period_s(), now)
+        findings = slow.judge(timed, job.ranks, job.expected, self._period_s(), now)
+        for each in findings:
+            self._take_back(each)
+        return findings
 
     def _stands_still(self, job: JobSeen, now: float) -> tuple[JobSeen, Findings]:
         pace, unit = jobs.tempo(job)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.driver.watch import Expectation, slow, slow_words
 from holdfast.driver.watch.jobs import RankSeen
@@ -189,6 +190,17 @@ def test_an_attempt_without_a_slow_rank_takes_back_what_the_one_before_told() ->
         Kind.KEEPS_PACE,
         "each rank keeps pace with its peers again",
     )
+
+
+def test_what_a_driver_before_told_is_taken_back_once(cluster: Any) -> None:
+    two = cluster(2)
+    two.watch.recall("job", {Kind.SLOW: "node-0"})
+    two.alter = lambda seen: replace(seen, stepped_s=two.now, ran_s=0.1 * two.step)
+    (found,) = two.go(slow.SETTLED)
+    assert found.kind is Kind.KEEPS_PACE
+    two.epoch += 1
+    two.expect()
+    assert two.go(slow.SETTLED) == []
 
 
 def test_a_rank_that_does_not_tell_its_clocks_is_no_slow_one() -> None:
