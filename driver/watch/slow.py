@@ -228,11 +228,16 @@ def _taken_back(state: Slow, expected: Expectation) -> Iterator[Finding]:
         node = state.told.pop(rank)
         if not state.told:
             yield slow_words.keeps_pace(expected, f"rank {rank} on {node}", node, rank)
-    settled = (each.samples > SETTLED for each in state.ranks.values())
-    if state.earlier and (state.told or (not state.doubts and state.ranks and all(settled))):
+    if state.earlier and (state.told or (not state.doubts and _is_settled(state))):
         state.earlier = False
         if not state.told:
             yield slow_words.keeps_pace(expected, "each rank")
+
+
+def _is_settled(state: Slow) -> bool:
+    """Whether all that have a peer have been compared for long; who has none never is."""
+    compared = [rank for ranks in state.roles.values() if len(ranks) > 1 for rank in ranks]
+    return bool(compared) and all(state.ranks[rank].samples > SETTLED for rank in compared)
 
 
 def _some(ranks: list[int], most: int) -> list[int]:

@@ -50,6 +50,7 @@ class Job:
         self.each_node, self.more = each_node, more
         self.disturb: Callable[[int, int], float] = lambda step, rank: 0.0
         self.fields: dict[str, Any] = {}
+        self.alone: dict[int, tuple[PeerProgress, ...]] = {}  # who is of a role of its own
 
     @property
     def expected(self) -> Expectation:
@@ -98,6 +99,7 @@ class Job:
 
     def _progress(self, rank: int, each: Rank) -> RankProgress:
         fields = {"job": "job", "epoch": self.epoch, "pid": 1, "step": self.step, **each.sums}
+        fields["peers"] = self.alone.get(rank, ())
         return RankProgress(rank=rank, **{**fields, **self.fields})
 
 
@@ -190,6 +192,18 @@ def test_an_attempt_without_a_slow_rank_takes_back_what_the_one_before_told() ->
         Kind.KEEPS_PACE,
         "each rank keeps pace with its peers again",
     )
+
+
+def test_a_rank_without_a_peer_of_its_role_keeps_nothing_from_being_taken_back() -> None:
+    job = Job(3)
+    job.alone = {2: (PeerProgress(peer=1, sends=1),)}
+    job.go(KNOWN)
+    job.ranks[0].cpu_s *= 2
+    job.go(20)
+    job.ranks[0].cpu_s /= 2
+    job.epoch += 1
+    ((_, found),) = job.go(slow.SETTLED + 2)
+    assert found.kind is Kind.KEEPS_PACE
 
 
 def test_what_a_driver_before_told_is_taken_back_once(cluster: Any) -> None:
