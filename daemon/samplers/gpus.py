@@ -6,6 +6,7 @@ GPU hangs does not answer for minutes, and the heartbeat goes. Must not judge.
 """
 
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -67,6 +68,8 @@ class Gpus:
             answer = source.read()
         except Unreadable as error:
             self._is_wrong(str(error))
+        except Exception as error:  # noqa: BLE001 of a library that is not ours, in our own thread
+            self._is_wrong(f"{type(error).__name__}: {error}")
         else:
             self._answer, self._why = answer, ""
 
@@ -125,6 +128,8 @@ class Nvml:
             return tuple(self._gpu(nvml, index) for index in range(nvml.nvmlDeviceGetCount()))
         except nvml.NVMLError as error:
             self._nvml = None  # begin anew: the driver may have been loaded again
+            with suppress(nvml.NVMLError):  # it may be gone, and then it counts nobody
+                nvml.nvmlShutdown()
             raise Unreadable(f"NVML says {error}") from error
 
     def _begun(self) -> Any:

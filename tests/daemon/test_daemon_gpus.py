@@ -11,7 +11,7 @@ import pytest
 from waiting import eventually
 
 from holdfast.daemon.samplers import gpus
-from holdfast.daemon.samplers.gpus import LATE_S, Gpus, Nvml, Source, Tree, Unreadable
+from holdfast.daemon.samplers.gpus import ASKED_EVERY_S, LATE_S, Gpus, Nvml, Source, Tree, Unreadable
 from holdfast.lab.emulator.gpus import WELL, tell
 from holdfast.protocol.messages import Gpu
 
@@ -156,6 +156,41 @@ def test_a_driver_that_does_not_answer_holds_nobody_up_and_is_asked_no_second_ti
         free.set()
     eventually(lambda: sampler.sample(LATE_S) == (Gpu(index=0),), "it answers at last")
     assert sampler.unreadable == ()
+
+
+def test_a_source_that_breaks_is_said_and_its_old_answer_is_gone() -> None:
+    answers: list[tuple[Gpu, ...]] = [(Gpu(index=0),)]
+
+    class Breaks:
+        def read(self) -> tuple[Gpu, ...]:
+            return answers.pop()
+
+    sampler = Gpus(Breaks())
+    eventually(lambda: sampler.sample(0.0) == (Gpu(index=0),), "it answers")
+    why = ("GPUs: IndexError: pop from empty list",)
+    eventually(lambda: (sampler.sample(ASKED_EVERY_S), sampler.unreadable) == ((), why), "it says")
+
+
+def test_a_library_that_is_begun_anew_was_ended_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    open_count = []
+
+    def fails() -> int:
+        raise Error(LOST)
+
+    def end() -> None:
+        open_count.pop()
+        raise Error(LOST)  # as of a driver that has been taken away: it is begun anew all the same
+
+    nvml: Any = library({})
+    nvml.__dict__.update(
+        nvmlInit=lambda: open_count.append(1), nvmlDeviceGetCount=fails, nvmlShutdown=end
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    source = Nvml()
+    for _ in range(2):
+        with pytest.raises(Unreadable, match="NVML says error 15"):
+            source.read()
+        assert open_count == []
 
 
 def test_a_node_without_gpus_has_nothing_to_say(
