@@ -105,7 +105,7 @@ def _unlike(
         told = WHOLE in flows.told or what in flows.told
         if flows.fallen[what] >= IN_A_ROW and not told and _counts(flows, what):
             flows.told.add(what)
-            if not _everywhere(nodes, what):
+            if not _everywhere(nodes, what, expected.epoch):
                 yield _finding(node, what, usual, figures.get(what, 0.0), expected)
 
 
@@ -115,10 +115,11 @@ def _counts(flows: Flows, what: str) -> bool:
     return flows.usual[what] >= least and flows.usual[WHOLE] >= LEAST_BYTES
 
 
-def _everywhere(nodes: Nodes, what: str) -> bool:
-    """Whether it fell on half of the job's nodes or more: so the script goes on in another way."""
-    fell = sum(bool(each.fallen.get(what)) for each in nodes.values())
-    return 2 * fell >= len(nodes) > 1
+def _everywhere(nodes: Nodes, what: str, epoch: int) -> bool:
+    """Whether it fell on half of the attempt's nodes or more, and not on one alone: so the script
+    goes on in another way."""
+    fell = [bool(each.fallen.get(what)) for each in nodes.values() if each.epoch == epoch]
+    return sum(fell) > 1 and 2 * sum(fell) >= len(fell)
 
 
 def _finding(node: str, what: str, usual: float, now: float, expected: Expectation) -> Finding:

@@ -16,20 +16,25 @@ LEARNED_S = (traffic.LEARNED + 1) * traffic.WINDOW_S
 
 
 class Fleet:
-    """Three nodes with two rails each; a heartbeat every .5 s, a step every .25 s."""
+    """Nodes with two rails each; a heartbeat every .5 s, a step every .25 s."""
 
-    def __init__(self) -> None:
+    def __init__(self, nodes: tuple[str, ...] = NODES) -> None:
         self.flows: traffic.Nodes = {}
         self.now, self.step = 0.0, 0
         self.rate: Callable[[str, str], tuple[float, float]] = lambda node, nic: (GB, GB)
-        seats = tuple(Seat(rank=n, local_rank=0, node=x, address="") for n, x in enumerate(NODES))
-        self.expected = Expectation(job="job", epoch=1, seats=seats)
+        self.epoch = 0
+        self.begin(nodes)
+
+    def begin(self, nodes: tuple[str, ...]) -> None:
+        self.nodes, self.epoch = nodes, self.epoch + 1
+        seats = tuple(Seat(rank=n, local_rank=0, node=x, address="") for n, x in enumerate(nodes))
+        self.expected = Expectation(job="job", epoch=self.epoch, seats=seats)
 
     def go(self, seconds: float, steps: int = 2) -> list[Finding]:
         found: list[Finding] = []
         for _ in range(int(seconds / 0.5)):
             self.now, self.step = self.now + 0.5, self.step + steps
-            for rank, node in enumerate(NODES):
+            for rank, node in enumerate(self.nodes):
                 found += traffic.judge(self.flows, self._beat(rank, node), self.expected, self.now)
         return found
 
@@ -39,7 +44,7 @@ class Fleet:
             NicRates(name=nic, sent_bytes_per_s=sent, received_bytes_per_s=received)
             for nic, (sent, received) in rates.items()
         )
-        seen = RankProgress(rank=rank, epoch=1, job="job", step=self.step)
+        seen = RankProgress(rank=rank, epoch=self.epoch, job="job", step=self.step)
         fields: dict[str, Any] = {"node": node, "incarnation": "a", "sequence": 1, "uptime_s": 1.0}
         return Heartbeat(**fields, ranks=(seen,), nics=nics)
 
@@ -71,6 +76,26 @@ def test_a_node_whose_traffic_changes_while_steps_go_on_is_told_once(
     (found,) = fleet.go(200)
     assert (found.kind, found.weight, found.node) == (Kind.TRAFFIC, Weight.REPORT, "node-1")
     assert found.summary == f"traffic of node-1 has changed while its steps go on: {text}"
+
+
+@pytest.mark.parametrize("nodes", [NODES[:2], (*NODES, "node-3", "node-4")], ids=len)
+def test_of_two_nodes_one_is_told_and_nodes_of_an_attempt_before_do_not_count(
+    nodes: tuple[str, ...],
+) -> None:
+    fleet = Fleet(nodes)
+    fleet.go(LEARNED_S)
+    fleet.rate = lambda node, nic: (0.0, 0.0) if node in nodes[2:] else (GB, GB)
+    fleet.go(200)
+    fleet.begin(NODES[:2])
+    fleet.rate = lambda node, nic: (GB, GB)
+    assert fleet.go(LEARNED_S) == []
+    fleet.rate = lambda node, nic: (GB, GB) if (node, nic) != ("node-1", RAILS[1]) else (0.0, 0.0)
+    assert [each.node for each in fleet.go(200)] == ["node-1"]
+    fleet.begin(NODES[:2])
+    fleet.rate = lambda node, nic: (GB, GB)
+    fleet.go(LEARNED_S)
+    fleet.rate = lambda node, nic: (0.2 * GB, 0.2 * GB)
+    assert fleet.go(200) == []
 
 
 def test_what_all_nodes_do_is_the_scripts(fleet: Fleet) -> None:
