@@ -1,5 +1,5 @@
 """GPUs of which their own driver says that they are broken or hot: each thing is told once, and
-again after it was over. Pure.
+again after it was over; errors, when there are more. Pure.
 
 A trouble weighs what an XID of the same would (`protocol.xids`), which may come beside it: 79 of
 one that is lost, 64 of a remapping that failed, 154 of one that is to be reset. Errors that were
@@ -20,13 +20,15 @@ class Trouble(NamedTuple):
     what: str
     weight: Weight
     after_s: float = 0.0
+    count: int = 0
 
 
 class Since(NamedTuple):
-    """Since when a trouble is there, and whether it was told."""
+    """Since when a trouble is there, whether it was told, and how many were counted last."""
 
     at_s: float
     told: bool = False
+    count: int = 0
 
 
 Told = dict[tuple[int, str], Since]
@@ -43,10 +45,11 @@ def judge(told: Told, beat: Heartbeat, settings: Settings, now: float) -> tuple[
         for trouble in _troubles(gpu, settings):
             key = gpu.index, trouble.what
             since = told.get(key, Since(now))
-            if not since.told and now - since.at_s >= trouble.after_s:
+            new = not since.told or trouble.count > since.count
+            if new and now - since.at_s >= trouble.after_s:
                 found.append(_finding(beat.node, gpu, trouble))
                 since = since._replace(told=True)
-            seen[key] = since
+            seen[key] = since._replace(count=trouble.count)
     return seen, tuple(found)
 
 
@@ -58,7 +61,8 @@ def _troubles(gpu: Gpu, settings: Settings) -> Iterator[Trouble]:
     if gpu.remap_failed:
         yield Trouble("has no row left to remap a bad one to", Weight.SUSPECT)
     if gpu.uncorrected_errors:
-        yield Trouble("has memory errors that were not corrected", Weight.REPORT)
+        what = "has memory errors that were not corrected"
+        yield Trouble(what, Weight.REPORT, count=gpu.uncorrected_errors)
     if gpu.slowed_by_heat:
         long_s = settings.gpu_hot_s
         yield Trouble(f"has been slowed by heat for {long_s:g} s", Weight.REPORT, long_s)
