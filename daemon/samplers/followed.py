@@ -33,6 +33,14 @@ class Followed:
     def unreadable(self) -> tuple[str, ...]:
         return self._files.unreadable_now
 
+    @property
+    def has_grown(self) -> bool:
+        """Whether there is more than was read; of one that cannot be asked `block` says why."""
+        try:
+            return self.path.stat().st_size > self._at
+        except OSError:
+            return False
+
     def block(self, most: int) -> str:
         """Whole lines that were added, of `most` bytes in one look; "" for none, or no file.
 

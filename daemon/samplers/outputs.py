@@ -49,7 +49,8 @@ class Outputs:
     def hits(self, now: float) -> list[LogHit]:
         """Hits since the last call."""
         self._scan()
-        hits = [hit for output in self._open.values() for hit in output.hits(self._share())]
+        share = self._share()
+        hits = [hit for output in self._open.values() for hit in output.hits(share)]
         if hits or now - self._noted_s >= NOTED_EVERY_S:
             self._note()
             self._noted_s = now
@@ -71,8 +72,9 @@ class Outputs:
         )
 
     def _share(self) -> int:
-        """Bytes of one file in one look."""
-        return LOOK_BYTES // (len(STREAMS) * max(1, len(self._open)))
+        """Bytes of one file in one look: those of old attempts are read, and take no part in it."""
+        grown = sum(output.has_grown for output in self._open.values())
+        return LOOK_BYTES // (len(STREAMS) * max(1, grown))
 
     def _scan(self) -> None:
         try:
@@ -139,6 +141,11 @@ class _Output:
     def read(self) -> dict[str, int]:
         """How far, in bytes, by stream."""
         return {stream: file.read for stream, file in self._files.items()}
+
+    @property
+    def has_grown(self) -> bool:
+        """Since it was looked at last."""
+        return any(file.has_grown for file in self._files.values())
 
     @property
     def unreadable(self) -> tuple[str, ...]:

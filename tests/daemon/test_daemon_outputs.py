@@ -187,6 +187,19 @@ def test_of_a_flood_the_first_and_the_last_line_are_found_at_once_and_the_rest_i
     assert said == "rank 0 stdout: 9.2 MB printed too fast to be searched"
 
 
+def test_a_burst_beside_outputs_of_old_attempts_is_no_flood(
+    settings: Settings, tmp_path: Path
+) -> None:
+    for epoch in range(1, 41):
+        (tmp_path / f"{epoch}").mkdir()
+        files = printed(settings, tmp_path / f"{epoch}", epoch=epoch, stdout="begins\n")
+    looked = looking(settings)
+    assert looked.hits(0.0) == []
+    append(files / "stdout.log", "CUDA error: out of luck\n" + "step 7 loss 2.3\n" * 15_000)
+    assert [hit.rule for hit in looked.hits(0.1)] == ["an error of CUDA"]
+    assert looked.unreadable == ()
+
+
 def test_what_is_printed_slower_than_it_is_searched_is_searched_whole(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("")
