@@ -370,7 +370,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     unsaved: int = 0  # steps since its start or its script's last save
     recent: tuple[Recent, ...] = ()  # where it stands still, or is gone
     stepped_s: float = 0.0  # when its last step ended, on a clock of its own; 0: it does not tell
-    ran_s: float = 0.0  # CPU time of the thread that trains until then
+    ran_s: float = 0.0  # CPU time of the thread that trains until then, but for pauses
     waited_s: float = 0.0  # that thread's waits for peers, but for those in pauses
     paused_s: float = 0.0  # its pauses
     delayed_s: float = 0.0  # for which its main thread could run and had no processor

@@ -17,11 +17,12 @@ class StepClock:
         self._waits = 0
         self._pause_began_ns: int | None = None
         self._pauses, self._until_step = 0, False
+        self._ran_before_ns = self._ran_paused_ns = 0
         self._enqueued_ns: int | None = None  # and nothing has said since that it was waited for
         self._waited_ns = self._paused_ns = 0
         self.at_step_ns = (0, 0, 0, 0)
         """When the last step ended, on a clock of this process, and until then: CPU time of the
-        thread, its waits for peers but for those in pauses, its pauses."""
+        thread and its waits for peers, both but for those in pauses, and its pauses."""
 
     def waits(self, waiting: bool) -> None:
         """The script enters or leaves a wait for its peers; one wait may be in another."""
@@ -51,12 +52,13 @@ class StepClock:
         """The script begins or ends what is no step; one pause may be in another."""
         if threading.get_ident() != self._thread:
             return
-        now_ns = time.perf_counter_ns()
+        now_ns, ran_ns = time.perf_counter_ns(), time.thread_time_ns()
         self._pauses += 1 if pausing else -1
         if pausing and self._pause_began_ns is None:
-            self._pause_began_ns = now_ns
+            self._pause_began_ns, self._ran_before_ns = now_ns, ran_ns
         elif not self._pauses and self._pause_began_ns is not None:
             self._paused_ns += now_ns - self._pause_began_ns
+            self._ran_paused_ns += ran_ns - self._ran_before_ns
             self._pause_began_ns = self._enqueued_ns = None
 
     def pauses_until_step(self) -> None:
@@ -72,7 +74,7 @@ class StepClock:
         if self._until_step:
             self._until_step = False
             self.pauses(False)
-        now_ns, ran_ns = time.perf_counter_ns(), time.thread_time_ns()
+        now_ns, ran_ns = time.perf_counter_ns(), time.thread_time_ns() - self._ran_paused_ns
         self.at_step_ns = now_ns, ran_ns, self._waited_ns, self._paused_ns
 
     def _waited_since(self, began_ns: int | None, now_ns: int) -> None:

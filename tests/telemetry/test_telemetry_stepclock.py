@@ -18,9 +18,9 @@ class Hand:
     """Moves both clocks of this process."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.now_ns = 1_000 * MS
+        self.now_ns, self.ran_ns = 1_000 * MS, 7
         patch.setattr(time, "perf_counter_ns", lambda: self.now_ns)
-        patch.setattr(time, "thread_time_ns", lambda: 7)
+        patch.setattr(time, "thread_time_ns", lambda: self.ran_ns)
 
     def passes(self, milliseconds: int) -> None:
         self.now_ns += milliseconds * MS
@@ -131,6 +131,17 @@ def test_a_wait_counts_while_another_thread_waits_too(hand: Hand, tmp_path: Path
     recorder.stepped()
     assert told(recorder.clock) == (30, 0)
     assert outer, "the ring says so until the other thread is back"
+
+
+def test_what_is_computed_in_a_pause_is_no_part_of_a_step(hand: Hand) -> None:
+    clock = StepClock()
+    clock.pauses(True)
+    hand.ran_ns += 50 * MS
+    clock.pauses(False)
+    assert told(clock) == (0, 0)
+    hand.ran_ns += 20 * MS
+    clock.stepped()
+    assert clock.at_step_ns[1] == 7 + 20 * MS
 
 
 def test_a_pause_in_another_ends_with_the_outer_one(hand: Hand) -> None:
