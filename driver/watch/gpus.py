@@ -20,7 +20,7 @@ class Trouble(NamedTuple):
     what: str
     weight: Weight
     after_s: float = 0.0
-    count: int = 0
+    counted: int = 0
 
 
 class Since(NamedTuple):
@@ -28,7 +28,7 @@ class Since(NamedTuple):
 
     at_s: float
     told: bool = False
-    count: int = 0
+    counted: int = 0
 
 
 Told = dict[tuple[int, str], Since]
@@ -45,11 +45,11 @@ def judge(told: Told, beat: Heartbeat, settings: Settings, now: float) -> tuple[
         for trouble in _troubles(gpu, settings):
             key = gpu.index, trouble.what
             since = told.get(key, Since(now))
-            new = not since.told or trouble.count > since.count
+            new = not since.told or trouble.counted > since.counted
             if new and now - since.at_s >= trouble.after_s:
                 found.append(_finding(beat.node, gpu, trouble))
                 since = since._replace(told=True)
-            seen[key] = since._replace(count=trouble.count)
+            seen[key] = since._replace(counted=trouble.counted)
     return seen, tuple(found)
 
 
@@ -62,7 +62,7 @@ def _troubles(gpu: Gpu, settings: Settings) -> Iterator[Trouble]:
         yield Trouble("has no row left to remap a bad one to", Weight.SUSPECT)
     if gpu.uncorrected_errors:
         what = "has memory errors that were not corrected"
-        yield Trouble(what, Weight.REPORT, count=gpu.uncorrected_errors)
+        yield Trouble(what, Weight.REPORT, counted=gpu.uncorrected_errors)
     if gpu.slowed_by_heat:
         long_s = settings.gpu_hot_s
         yield Trouble(f"has been slowed by heat for {long_s:g} s", Weight.REPORT, long_s)

@@ -11,7 +11,15 @@ import pytest
 from waiting import eventually
 
 from holdfast.daemon.samplers import gpus
-from holdfast.daemon.samplers.gpus import ASKED_EVERY_S, LATE_S, Gpus, Nvml, Source, Tree, Unreadable
+from holdfast.daemon.samplers.gpus import (
+    ASKED_EVERY_S,
+    LATE_S,
+    Gpus,
+    Nvml,
+    Source,
+    Tree,
+    Unreadable,
+)
 from holdfast.lab.emulator.gpus import WELL, tell
 from holdfast.protocol.messages import Gpu
 
