@@ -3,6 +3,7 @@
 import pytest
 from suspects import results
 
+from holdfast.driver.batch.deadlines import Deadlines, next_deadline
 from holdfast.driver.core import events as e
 from holdfast.driver.core.testing.asked import KEPT_S, found
 from holdfast.driver.formats.encode import decode, encode
@@ -81,7 +82,9 @@ def test_who_asked_ends_it_and_what_came_of_it_is_kept_for_a_while(six) -> None:
     six.do(e.DiagnoseEndRequested(diagnosis=six.number, by="ada"))
     assert exam(six).asked.why == "ada ended it"
     assert all(node.exam is None for node in six.state.nodes.values())
+    assert (exam(six).orders, exam(six).results) == ({}, {})
     six.state = decode(encode(six.state))
+    assert next_deadline(six.state) == Deadlines(six.state).next_s() == six.now + KEPT_S
     six.now += KEPT_S
     six.tick()
     assert exam(six) is None

@@ -101,7 +101,7 @@ def _end(turn: Turn, exam: Exam, asked: Asked, why: str) -> None:
     """Keep what came of it."""
     exams.drop(turn, exam.id)
     verdict = asked.verdict or settled(asked.stages)
-    ended = replace(asked, verdict=verdict, why=why)
-    turn.put_exam(replace(exam, asked=ended, until_s=turn.now + KEPT_S))
+    ended, until_s = replace(asked, verdict=verdict, why=why), turn.now + KEPT_S
+    turn.put_exam(replace(exam, orders={}, results={}, asked=ended, until_s=until_s))
     bad = ", ".join(f"the {part} of {node}" for node, part in verdict.bad.items())
     turn.say(f"the tests of {', '.join(asked.nodes)} are over: bad is {bad or 'nothing'}")
