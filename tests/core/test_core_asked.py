@@ -5,7 +5,7 @@ from suspects import results
 
 from holdfast.driver.batch.deadlines import Deadlines, next_deadline
 from holdfast.driver.core import events as e
-from holdfast.driver.core.testing.asked import KEPT_S, found
+from holdfast.driver.core.testing.asked import ALL_LEFT, KEPT_S, found
 from holdfast.driver.formats.encode import decode, encode
 from holdfast.driver.people.admission import refuse
 
@@ -88,6 +88,20 @@ def test_who_asked_ends_it_and_what_came_of_it_is_kept_for_a_while(six) -> None:
     six.now += KEPT_S
     six.tick()
     assert exam(six) is None
+
+
+@pytest.mark.parametrize("helped", [True, False])
+def test_where_all_in_question_have_left_it_ends_and_says_so(life, helped) -> None:
+    for number in range(3 if helped else 1):
+        life.node(f"n{number}")
+    life.do(e.DiagnoseRequested(nodes=("n0",)))
+    life.number = life.state.sequence
+    life.do(e.ExecutorConnected(node="n0", incarnation="another", address="n0"))
+    assert next_deadline(life.state) == Deadlines(life.state).next_s() == life.now
+    life.tick()
+    assert exam(life).asked.why == ALL_LEFT
+    assert exam(life).asked.stages == ()
+    assert all(node.exam is None for node in life.state.nodes.values())
 
 
 def test_of_one_node_others_help(life) -> None:

@@ -19,6 +19,7 @@ from holdfast.driver.core.turn import Turn
 
 LIMIT_S = 120.0
 """Of a stage: torch is loaded cold, by many nodes at once where they share a machine."""
+ALL_LEFT = "each node in question left the tests: a job took it, or its executor started anew"
 KEPT_S = 600.0
 """How long what came of it can be asked for."""
 
@@ -65,6 +66,9 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
     asked = exam.asked
     if asked is None or asked.verdict is not None:
         exams.drop(turn, exam.id)
+        return
+    if all(_left(turn, exam, name) for name in exam.suspects):
+        _end(turn, exam, asked, ALL_LEFT)
         return
     stages = (*asked.stages, _stage(turn, exam))
     verdict = settled(stages)
