@@ -1,7 +1,7 @@
 """A person asks how nodes are: they are tested in stages, and nobody is evicted for it."""
 
 import pytest
-from suspects import results
+from suspects import STORING, hang, results
 
 from holdfast.driver.batch.deadlines import Deadlines, next_deadline
 from holdfast.driver.core import events as e
@@ -123,6 +123,29 @@ def test_what_cannot_be_asked_is_said_in_a_sentence(six, training) -> None:
     trains = training(nodes=2)
     said = str(refuse(trains.state, e.DiagnoseRequested(nodes=("n0",))))
     assert "ranks run there" in said
+
+
+def test_a_hung_job_has_its_helpers_from_those_in_test_at_once(training) -> None:
+    life = training(nodes=2, spare=3, task=STORING)
+    life.do(e.DiagnoseRequested())
+    life.number = life.state.sequence
+    hang(life, "n1")
+    tests = life.state.exams[life.job.exam]
+    assert len(tests.orders) == 3
+    (helper,) = set(tests.orders) - set(life.job.places)
+    answer(life, but=(helper,))
+    assert exam(life).asked.verdict.bad == {}
+    assert helper not in exam(life).asked.stages[0].orders
+
+
+def test_a_second_diagnosis_takes_no_node_from_the_first(six) -> None:
+    first = six.number
+    six.node("n6")
+    six.do(e.DiagnoseRequested(nodes=("n6",), by="bob"))
+    assert set(exam(six).orders) == {f"n{number}" for number in range(6)}
+    six.number = six.state.sequence
+    assert first != six.number
+    assert set(exam(six).orders) == {"n6"}
 
 
 def test_nodes_of_jobs_with_ranks_are_left_out_with_the_reason(training) -> None:

@@ -46,7 +46,8 @@ def on_request(turn: Turn, event: DiagnoseRequested) -> None:
 
 def _helpers(turn: Turn, nodes: tuple[str, ...]) -> list[str]:
     most = rounds.HELPERS * len(nodes) + 1
-    return rounds.others(rounds.nobodys(turn, None), but=nodes, most=most)
+    idle = (name for name in rounds.nobodys(turn, None) if turn.nodes[name].exam is None)
+    return rounds.others(idle, but=nodes, most=most)
 
 
 def on_end(turn: Turn, event: DiagnoseEndRequested) -> None:
@@ -87,7 +88,7 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
 def _is_free(turn: Turn, exam: Exam, node: Node) -> bool:
     """Whether the node can be tested in the next stage; that it is in this one does not count."""
     bars = against(turn.state(), node, turn.now)
-    return all(each.bar is Bar.EXAMINED and node.exam == exam.id for each in bars)
+    return all(each.bar is Bar.ASKED and node.exam == exam.id for each in bars)
 
 
 def _stage(turn: Turn, exam: Exam) -> Stage:
