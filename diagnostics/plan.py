@@ -5,6 +5,7 @@ every edge of it is one run of each test of two, so each node is tested with two
 partners: in two rounds where the circle is even, in three where it is odd.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, count
 
@@ -37,8 +38,8 @@ def orders(
     `healthy` are nodes nobody suspects; as many as help (two a suspect) are tested along. Give the
     nodes of `verdict.undecided` as suspects again, with those found good as `healthy`, to go on.
     `again`: pairs of them that are tried once more. `thorough`: with all tests. `addresses` has
-    every node; each test of several nodes gets a port of its own from `first_port` up, served by
-    its first member. Raises `ValueError` without suspects.
+    every node; each test of several nodes gets a port of its own, of its address, from
+    `first_port` up, served by its first member. Raises `ValueError` without suspects.
     """
     if not suspects:
         raise ValueError("suspects: empty, there is nothing to diagnose. Name at least one node.")
@@ -71,19 +72,21 @@ def _in_pairs(
     thorough: bool,
 ) -> Iterator[DiagnosticOrder]:
     """What two run together, in the order of their rounds."""
-    ports, boxes = count(first_port), 0.0
+    ports: dict[str, Iterator[int]] = defaultdict(lambda: count(first_port))
+    boxes = 0.0
     for test in tests_of(2, thorough=thorough):
         for turn, runs in enumerate(pairs * test.rounds):
             # A partner may have spent the earlier rounds' boxes on another that is dead.
             boxes += test.cost
             for members in runs:
-                port = next(ports)
+                address = addresses[members[0]]
+                port = next(ports[address])
                 yield DiagnosticOrder(
                     id=exam,
                     test=test.name,
                     round=turn,
                     members=members,
-                    rendezvous=Rendezvous(address=addresses[members[0]], port=port),
+                    rendezvous=Rendezvous(address=address, port=port),
                     listen_port=port,
                     time_box_s=box_s * boxes,
                 )
