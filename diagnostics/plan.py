@@ -18,6 +18,9 @@ FIRST_PORT = 23_000
 Rounds = tuple[tuple[tuple[str, str], ...], ...]
 """Pairs, by the round in which they run."""
 
+MOST_AGAIN = 3
+"""Rounds of pairs that are tried once more: enough for all edges of one circle."""
+
 LONGEST_BOX_S = 5.0
 """A healthy pair on a 100 Mbit/s link needs 1.9 s for five all-reduces of 4 MB and their start."""
 
@@ -44,7 +47,7 @@ def orders(
     if not suspects:
         raise ValueError("suspects: empty, there is nothing to diagnose. Name at least one node.")
     nodes = circle(suspects, healthy)
-    pairs = rounds(nodes) + tuple((two,) for two in again if set(two) <= set(nodes))
+    pairs = rounds(nodes) + _apart([two for two in again if set(two) <= set(nodes)])
     box_s = min(LONGEST_BOX_S, limit_s / _boxes(len(pairs), thorough=thorough))
     alike = tuple(_each_alone(id, box_s, thorough=thorough))
     plan = {node: [*alike] for node in nodes}
@@ -52,6 +55,18 @@ def orders(
         for member in order.members:
             plan[member].append(order)
     return {node: tuple(tests) for node, tests in plan.items()}
+
+
+def _apart(pairs: Sequence[tuple[str, str]]) -> Rounds:
+    """Pairs in so few rounds that no node is twice in one; those beyond `MOST_AGAIN` are left."""
+    found: list[list[tuple[str, str]]] = []
+    for two in pairs:
+        free = (each for each in found if set(two).isdisjoint(name for run in each for name in run))
+        if (first := next(free, None)) is not None:
+            first.append(two)
+        elif len(found) < MOST_AGAIN:
+            found.append([two])
+    return tuple(map(tuple, found))
 
 
 def _each_alone(exam: str, box_s: float, *, thorough: bool) -> Iterator[DiagnosticOrder]:
