@@ -67,7 +67,8 @@ def _begun(asked: Client, body: dict[str, Any]) -> int:
 
 
 def _watched(asked: Client, number: int) -> dict[str, Any]:
-    """What came of it; what is under way meanwhile goes to stderr."""
+    """What came of it; what is under way meanwhile goes to stderr. Where the driver cannot say, no
+    node is bad for it."""
     said, pause = "", Event()
     try:
         while True:
@@ -77,6 +78,10 @@ def _watched(asked: Client, number: int) -> dict[str, Any]:
             if (now := _under_way(found)) != said:
                 complain(said := now)
             pause.wait(LOOK_S)
+    except Problem as refused:
+        if refused.code == exitcodes.FAILED:
+            refused.code = exitcodes.TRY_AGAIN
+        raise
     except KeyboardInterrupt:
         asked.delete(path("diagnoses", str(number)))
         complain("holdfast: interrupted; the tests are ended, and the nodes are free")

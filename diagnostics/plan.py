@@ -5,6 +5,7 @@ every edge of it is one run of each test of two, so each node is tested with two
 partners: in two rounds where the circle is even, in three where it is odd.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, count
 
@@ -16,6 +17,9 @@ FIRST_PORT = 23_000
 
 Rounds = tuple[tuple[tuple[str, str], ...], ...]
 """Pairs, by the round in which they run."""
+
+MOST_AGAIN = 3
+"""Rounds of pairs that are tried once more: enough for all edges of one circle."""
 
 LONGEST_BOX_S = 5.0
 """A healthy pair on a 100 Mbit/s link needs 1.9 s for five all-reduces of 4 MB and their start."""
@@ -37,13 +41,13 @@ def orders(
     `healthy` are nodes nobody suspects; as many as help (two a suspect) are tested along. Give the
     nodes of `verdict.undecided` as suspects again, with those found good as `healthy`, to go on.
     `again`: pairs of them that are tried once more. `thorough`: with all tests. `addresses` has
-    every node; each test of several nodes gets a port of its own from `first_port` up, served by
-    its first member. Raises `ValueError` without suspects.
+    every node; each test of several nodes gets a port of its own, of its address, from
+    `first_port` up, served by its first member. Raises `ValueError` without suspects.
     """
     if not suspects:
         raise ValueError("suspects: empty, there is nothing to diagnose. Name at least one node.")
     nodes = circle(suspects, healthy)
-    pairs = rounds(nodes) + tuple((two,) for two in again if set(two) <= set(nodes))
+    pairs = rounds(nodes) + _apart([two for two in again if set(two) <= set(nodes)])
     box_s = min(LONGEST_BOX_S, limit_s / _boxes(len(pairs), thorough=thorough))
     alike = tuple(_each_alone(id, box_s, thorough=thorough))
     plan = {node: [*alike] for node in nodes}
@@ -51,6 +55,18 @@ def orders(
         for member in order.members:
             plan[member].append(order)
     return {node: tuple(tests) for node, tests in plan.items()}
+
+
+def _apart(pairs: Sequence[tuple[str, str]]) -> Rounds:
+    """Pairs in so few rounds that no node is twice in one; those beyond `MOST_AGAIN` are left."""
+    found: list[list[tuple[str, str]]] = []
+    for two in pairs:
+        free = (each for each in found if set(two).isdisjoint(name for run in each for name in run))
+        if (first := next(free, None)) is not None:
+            first.append(two)
+        elif len(found) < MOST_AGAIN:
+            found.append([two])
+    return tuple(map(tuple, found))
 
 
 def _each_alone(exam: str, box_s: float, *, thorough: bool) -> Iterator[DiagnosticOrder]:
@@ -71,19 +87,21 @@ def _in_pairs(
     thorough: bool,
 ) -> Iterator[DiagnosticOrder]:
     """What two run together, in the order of their rounds."""
-    ports, boxes = count(first_port), 0.0
+    ports: dict[str, Iterator[int]] = defaultdict(lambda: count(first_port))
+    boxes = 0.0
     for test in tests_of(2, thorough=thorough):
         for turn, runs in enumerate(pairs * test.rounds):
             # A partner may have spent the earlier rounds' boxes on another that is dead.
             boxes += test.cost
             for members in runs:
-                port = next(ports)
+                address = addresses[members[0]]
+                port = next(ports[address])
                 yield DiagnosticOrder(
                     id=exam,
                     test=test.name,
                     round=turn,
                     members=members,
-                    rendezvous=Rendezvous(address=addresses[members[0]], port=port),
+                    rendezvous=Rendezvous(address=address, port=port),
                     listen_port=port,
                     time_box_s=box_s * boxes,
                 )

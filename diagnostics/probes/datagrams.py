@@ -27,9 +27,14 @@ def run(order: DiagnosticOrder, node: str) -> Measured:
         return Measured(ok=None, detail=f"{node} is not a member of this test")
     served = node == order.members[0]
     try:
+        listener = listening(order.rendezvous) if served else None
+    except OSError as error:
+        where = f"{order.rendezvous.address}:{order.rendezvous.port}"
+        return Measured(ok=None, detail=f"cannot serve on {where}: {error.strerror}")
+    try:
         with ExitStack() as stack:
-            meet = _served if served else _joined
-            connection = stack.enter_context(meet(order))
+            meet = _served(order, listener) if listener else _joined(order)
+            connection = stack.enter_context(meet)
             lines = stack.enter_context(connection.makefile("rw", encoding="ascii", newline="\n"))
             there, back = _exchange(connection, cast(TextIO, lines), first=served)
     except OSError as error:
@@ -42,9 +47,8 @@ def run(order: DiagnosticOrder, node: str) -> Measured:
 
 
 @contextmanager
-def _served(order: DiagnosticOrder) -> Iterator[socket.socket]:
-    assert order.rendezvous is not None
-    with listening(order.rendezvous) as listener:
+def _served(order: DiagnosticOrder, listener: socket.socket) -> Iterator[socket.socket]:
+    with listener:
         listener.settimeout(order.time_box_s)
         connection, _ = listener.accept()
         with connection:

@@ -77,7 +77,9 @@ def of_node(state: State, node: Node) -> Iterator[float]:
 
 
 def of_exams(state: State, nodes: Mapping[str, Node]) -> Iterator[float]:
-    """`nodes`: those of the state that are tested off their jobs, or wait for it, at least."""
+    """`nodes`: those of the state that are tested off their jobs, or wait for it, at least. What
+    a person asked may have no node any more whose deadline it is."""
+    yield from (exam.until_s for exam in state.exams.values() if exam.asked is not None)
     following = off_the_job.following(nodes, state.exams, state.brake)
     yield from (due_s for due_s in map(off_the_job.due_s, following) if due_s is not None)
 

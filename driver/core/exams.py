@@ -40,13 +40,17 @@ def _takes_part(turn: Turn, exam: Exam, node: str) -> bool:
 
 def leave(turn: Turn, node: str, *, but: Purpose | None = None) -> None:
     """The node takes part no longer, in whatever exam it is, `but` in one for that. An exam that
-    has lost all whom it is about is dropped."""
+    has lost all whom it is about is dropped, or over at once where a person is to be told so."""
     exam = turn.exams.get(turn.nodes[node].exam or "")
     if exam is None or exam.purpose is but:
         return
     turn.set_exam(node, None)
-    if not any(_takes_part(turn, exam, suspect) for suspect in exam.suspects):
+    if any(_takes_part(turn, exam, suspect) for suspect in exam.suspects):
+        return
+    if exam.asked is None:
         drop(turn, exam.id)
+    else:
+        later(turn, exam, turn.now)
 
 
 def later(turn: Turn, exam: Exam, until_s: float) -> None:

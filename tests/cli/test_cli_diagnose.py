@@ -106,6 +106,19 @@ def test_a_refusal_is_not_taken_for_a_bad_node(
     assert "there is no 'n9'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("status", [404, 500])
+def test_where_the_driver_knows_of_it_no_more_no_node_is_called_bad(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, status: int
+) -> None:
+    def refuses(where: str) -> dict[str, Any]:
+        raise Problem(status, {"detail": "diagnosis: there is no 12, or not any more."})
+
+    driver = Driver()
+    monkeypatch.setattr(driver, "get", refuses)
+    assert run(monkeypatch, driver, "n0") == exitcodes.TRY_AGAIN
+    assert "not any more" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("typed", "said"),
     [

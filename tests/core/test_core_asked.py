@@ -1,10 +1,11 @@
 """A person asks how nodes are: they are tested in stages, and nobody is evicted for it."""
 
 import pytest
-from suspects import results
+from suspects import STORING, hang, results
 
+from holdfast.driver.batch.deadlines import Deadlines, next_deadline
 from holdfast.driver.core import events as e
-from holdfast.driver.core.testing.asked import KEPT_S, found
+from holdfast.driver.core.testing.asked import ALL_LEFT, KEPT_S, found
 from holdfast.driver.formats.encode import decode, encode
 from holdfast.driver.people.admission import refuse
 
@@ -81,10 +82,26 @@ def test_who_asked_ends_it_and_what_came_of_it_is_kept_for_a_while(six) -> None:
     six.do(e.DiagnoseEndRequested(diagnosis=six.number, by="ada"))
     assert exam(six).asked.why == "ada ended it"
     assert all(node.exam is None for node in six.state.nodes.values())
+    assert (exam(six).orders, exam(six).results) == ({}, {})
     six.state = decode(encode(six.state))
+    assert next_deadline(six.state) == Deadlines(six.state).next_s() == six.now + KEPT_S
     six.now += KEPT_S
     six.tick()
     assert exam(six) is None
+
+
+@pytest.mark.parametrize("helped", [True, False])
+def test_where_all_in_question_have_left_it_ends_and_says_so(life, helped) -> None:
+    for number in range(3 if helped else 1):
+        life.node(f"n{number}")
+    life.do(e.DiagnoseRequested(nodes=("n0",)))
+    life.number = life.state.sequence
+    life.do(e.ExecutorConnected(node="n0", incarnation="another", address="n0"))
+    assert next_deadline(life.state) == Deadlines(life.state).next_s() == life.now
+    life.tick()
+    assert exam(life).asked.why == ALL_LEFT
+    assert exam(life).asked.stages == ()
+    assert all(node.exam is None for node in life.state.nodes.values())
 
 
 def test_of_one_node_others_help(life) -> None:
@@ -106,6 +123,29 @@ def test_what_cannot_be_asked_is_said_in_a_sentence(six, training) -> None:
     trains = training(nodes=2)
     said = str(refuse(trains.state, e.DiagnoseRequested(nodes=("n0",))))
     assert "ranks run there" in said
+
+
+def test_a_hung_job_has_its_helpers_from_those_in_test_at_once(training) -> None:
+    life = training(nodes=2, spare=3, task=STORING)
+    life.do(e.DiagnoseRequested())
+    life.number = life.state.sequence
+    hang(life, "n1")
+    tests = life.state.exams[life.job.exam]
+    assert len(tests.orders) == 3
+    (helper,) = set(tests.orders) - set(life.job.places)
+    answer(life, but=(helper,))
+    assert exam(life).asked.verdict.bad == {}
+    assert helper not in exam(life).asked.stages[0].orders
+
+
+def test_a_second_diagnosis_takes_no_node_from_the_first(six) -> None:
+    first = six.number
+    six.node("n6")
+    six.do(e.DiagnoseRequested(nodes=("n6",), by="bob"))
+    assert set(exam(six).orders) == {f"n{number}" for number in range(6)}
+    six.number = six.state.sequence
+    assert first != six.number
+    assert set(exam(six).orders) == {"n6"}
 
 
 def test_nodes_of_jobs_with_ranks_are_left_out_with_the_reason(training) -> None:

@@ -45,6 +45,7 @@ BARRED: Mapping[Bar, Node] = {
     Bar.COMING: replace(GOOD, holding=n.Promised(job="job", quiet=n.Quiet())),
     Bar.RANKS: replace(GOOD, holding=n.Held(job="job", quiet=n.Quiet(epoch=7))),
     Bar.EXAMINED: replace(GOOD, exam="e"),
+    Bar.ASKED: replace(GOOD, exam="asked.1.n0"),
     Bar.TESTED: replace(GOOD, holding=n.Held(job="job", quiet=n.Quiet(), tested=True)),
     **{
         Bar[source.name]: replace(GOOD, against={source: Against(why="so", until_s=NOW + 1)})
@@ -104,7 +105,7 @@ def test_each_reason_keeps_a_node_from_something() -> None:
     assert frozenset(Bar) == frozenset().union(*KEPT_FROM.values())
 
 
-AT_WORK = {Bar.SILENT, Bar.COMING, Bar.RANKS, Bar.EXAMINED, Bar.TESTED}
+AT_WORK = {Bar.SILENT, Bar.COMING, Bar.RANKS, Bar.EXAMINED, Bar.ASKED, Bar.TESTED}
 """Of what it does at the moment: a place it is all the same."""
 
 

@@ -7,7 +7,7 @@ import pytest
 from ports import free_port
 from waiting import DEADLINE_S
 
-from holdfast.diagnostics.probes import Measured, cpus, datagrams
+from holdfast.diagnostics.probes import Measured, cpus, datagrams, listening
 from holdfast.protocol.messages import DiagnosticOrder, Rendezvous
 
 
@@ -103,6 +103,15 @@ def test_a_loss_one_way_is_told_by_both_ends_with_its_way(monkeypatch: pytest.Mo
     assert said["n1"] == said["n2"]
     assert said["n1"].value == 95.0
     assert said["n1"].detail == "n1 to n2 95.0 %, n2 to n1 100.0 %"
+
+
+def test_a_port_that_another_has_says_nothing_of_the_link() -> None:
+    order = pair()
+    assert order.rendezvous is not None
+    with listening(order.rendezvous):
+        found = datagrams.run(order, "n1")
+    assert found.ok is None
+    assert "cannot serve on 127.0.0.1" in found.detail
 
 
 def test_who_is_no_member_runs_nothing() -> None:

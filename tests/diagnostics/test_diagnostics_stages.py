@@ -76,6 +76,18 @@ def test_a_pair_that_failed_once_is_tried_again_before_it_is_said_to_be_apart() 
     assert (mended.bad, mended.undecided, mended.apart) == ({}, (), ())
 
 
+def test_pairs_that_are_tried_again_share_rounds_and_leave_time_for_each_test() -> None:
+    again = tuple((one, f"{one}-too") for one in NODES)
+    nodes = [node for two in again for node in two]
+    found = [
+        orders(id="d", suspects=nodes, healthy=(), addresses=dict.fromkeys(nodes, ""), again=two)
+        for two in (again[:1], again, [(a, b) for a in nodes for b in nodes if a < b])
+    ]
+    one, all_, most = ({mine[0].time_box_s for mine in plan.values()} for plan in found)
+    assert one == all_
+    assert min(most) > 1.0
+
+
 def test_who_left_the_tests_speaks_against_nobody_and_is_not_spoken_against() -> None:
     plan = planned()
     kept = tuple(

@@ -105,8 +105,9 @@ def test_every_match_has_a_port_of_its_own_served_by_its_first_member() -> None:
         for o in mine
         if o.members
     }
-    ports = [port for _, port in matches.values()]
-    assert len(set(ports)) == len(ports) == 6
+    served = [(meeting.address, port) for meeting, port in matches.values() if meeting]
+    assert len(set(served)) == len(served) == 6
+    assert {port for _, port in served} <= {23_000, 23_001}
     for (_, members), (meeting, port) in matches.items():
         assert meeting is not None
         assert (meeting.address, meeting.port) == (f"198.18.0.{int(members[0][5:]) + 1}", port)

@@ -59,7 +59,19 @@ async def test_it_can_be_ended_and_its_nodes_are_free(driver: Driver) -> None:
     assert (await driver.http.delete(f"{DIAGNOSES}/{number}")).status_code == 202
     ended = (await driver.http.get(f"{DIAGNOSES}/{number}")).json()
     assert (ended["state"], ended["why"]) == ("ended", "a person ended it")
+    assert (ended["good"], ended["undecided"]) == ([], ["n1"])
     assert all(node.exam is None for node in driver.control.state.nodes.values())
+
+
+async def test_who_left_the_tests_is_not_called_good(driver: Driver) -> None:
+    await nodes(driver, "n0", "n1", "n2", "n3", "n4")
+    number = await asked(driver, all=True)
+    again = events.ExecutorConnected(node="n3", incarnation="b", address="127.0.0.1")
+    await driver.happened(again)
+    await answer(driver, number)
+    ended = (await driver.http.get(f"{DIAGNOSES}/{number}")).json()
+    assert (ended["state"], ended["undecided"]) == ("ended", ["n3"])
+    assert ended["good"] == ["n0", "n1", "n2", "n4"]
 
 
 @pytest.mark.parametrize(

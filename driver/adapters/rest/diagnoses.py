@@ -8,6 +8,7 @@ from pydantic import Field
 from holdfast.diagnostics.answers import passes
 from holdfast.diagnostics.stages import Stage
 from holdfast.diagnostics.thresholds import thresholds
+from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import is_whole, read_json
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver, person
@@ -70,7 +71,7 @@ class DiagnosisView(View):
     """Node to the part of it that is bad: compute, link or node."""
     good: list[str]
     undecided: list[str]
-    """Neither good nor bad, as far as is known."""
+    """Neither good nor bad, as far as is known: also who has left, or was never judged."""
     apart: list[list[str]]
     """Pairs that cannot reach each other, and neither of which is bad."""
     why: str
@@ -129,7 +130,7 @@ def _are_names(nodes: Any) -> bool:
 def view(exam: Exam, asked: Asked) -> DiagnosisView:
     """As it is now."""
     verdict, over = asked.verdict, asked.verdict is not None
-    known = {*verdict.bad, *verdict.unsettled} if verdict else set()
+    unknown = _unknown(asked, verdict) if verdict else set[str]()
     stages = asked.stages if over else (*asked.stages, _so_far(exam))
     return DiagnosisView(
         number=asked.number,
@@ -139,13 +140,19 @@ def view(exam: Exam, asked: Asked) -> DiagnosisView:
         stage=max(1, len(stages)),
         testing=[] if over else [node for node in exam.orders if node not in exam.results],
         bad=verdict.bad if verdict else {},
-        good=[node for node in asked.nodes if over and node not in known],
-        undecided=[node for node in asked.nodes if verdict and node in verdict.unsettled],
+        good=[n for n in asked.nodes if verdict and n not in {*verdict.bad, *unknown}],
+        undecided=[node for node in asked.nodes if node in unknown],
         apart=[list(two) for two in verdict.apart] if verdict else [],
         why=asked.why,
         evidence=list(verdict.evidence) if verdict else [],
         measurements=_measurements(stages),
     )
+
+
+def _unknown(asked: Asked, verdict: Verdict) -> set[str]:
+    """Who was neither cleared nor convicted, or took part in no stage to its end."""
+    judged = {node for stage in asked.stages for node in stage.orders}
+    return (set(asked.nodes) - judged - verdict.bad.keys()) | verdict.unsettled
 
 
 def _so_far(exam: Exam) -> Stage:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from operator import attrgetter, is_not
 
-from holdfast.driver.core.state.model import Job
+from holdfast.driver.core.state.model import Job, Purpose
 from holdfast.driver.core.state.node import (
     Connected,
     Free,
@@ -68,6 +68,7 @@ class Bar(StrEnum):
     COMING = "the cluster has not given it yet"
     RANKS = "ranks run there, or may"
     EXAMINED = "it takes part in tests"
+    ASKED = "it takes part in tests that a person asked for"
     TESTED = "it was tested when it came"
 
 
@@ -103,14 +104,15 @@ KEPT_FROM: Mapping[Use, frozenset[Bar]] = {
     Use.ASIDE: _DOUBTED | {Bar.SILENT},
     Use.SELF_TEST: _TESTABLE | {Bar.COMING, Bar.TESTED},
     Use.PARTNER: _DOUBTED | _TESTABLE,
-    Use.ASKED: _TESTABLE | {Bar.UNKNOWN, Bar.LENT, Bar.RETURNING, Bar.COMING},
+    Use.ASKED: _TESTABLE | {Bar.ASKED, Bar.UNKNOWN, Bar.LENT, Bar.RETURNING, Bar.COMING},
     Use.HELPER: _NEW | _TESTABLE,
 }
 """Which reasons count for which use. A partner is a node that the job has, whose ranks stand still
 or that stands by, so that hardly any counts: who wants it free, or wants no new work there, loses
 nothing by a minute of tests, and a suspect beside nobody says nothing. Of a node that the cluster
 calls gone while its executor is connected, the tests tell more than either. One that was lent to
-another job, or is given back, is the job's no more; a free one that helps might be its place."""
+another job, or is given back, is the job's no more; a free one that helps might be its place.
+What a person asked keeps a node from no other tests: it leaves for them at once."""
 
 _QUICK = frozenset(use for use, bars in KEPT_FROM.items() if bars <= _NEW)
 """Uses for which thousands are asked."""
@@ -218,7 +220,8 @@ def _of_work(job: Job | None, node: Node) -> Iterator[Reason]:
     if job is not None and node.job == job.name and _may_have_ranks(job, node):
         yield Reason(bar=Bar.RANKS)
     if node.exam is not None:
-        yield Reason(bar=Bar.EXAMINED)
+        asked = node.exam.startswith(f"{Purpose.ASKED}.")  # see `rounds.new_id`
+        yield Reason(bar=Bar.ASKED if asked else Bar.EXAMINED)
     if node.held is not None and node.held.tested is not None:
         yield Reason(bar=Bar.TESTED)
 

@@ -19,6 +19,7 @@ from holdfast.driver.core.turn import Turn
 
 LIMIT_S = 120.0
 """Of a stage: torch is loaded cold, by many nodes at once where they share a machine."""
+ALL_LEFT = "each node in question left the tests: a job took it, or its executor started anew"
 KEPT_S = 600.0
 """How long what came of it can be asked for."""
 
@@ -45,7 +46,8 @@ def on_request(turn: Turn, event: DiagnoseRequested) -> None:
 
 def _helpers(turn: Turn, nodes: tuple[str, ...]) -> list[str]:
     most = rounds.HELPERS * len(nodes) + 1
-    return rounds.others(rounds.nobodys(turn, None), but=nodes, most=most)
+    idle = (name for name in rounds.nobodys(turn, None) if turn.nodes[name].exam is None)
+    return rounds.others(idle, but=nodes, most=most)
 
 
 def on_end(turn: Turn, event: DiagnoseEndRequested) -> None:
@@ -66,6 +68,9 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
     if asked is None or asked.verdict is not None:
         exams.drop(turn, exam.id)
         return
+    if all(_left(turn, exam, name) for name in exam.suspects):
+        _end(turn, exam, asked, ALL_LEFT)
+        return
     stages = (*asked.stages, _stage(turn, exam))
     verdict = settled(stages)
     free = [name for name, node in turn.nodes.items() if _is_free(turn, exam, node)]
@@ -83,7 +88,7 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
 def _is_free(turn: Turn, exam: Exam, node: Node) -> bool:
     """Whether the node can be tested in the next stage; that it is in this one does not count."""
     bars = against(turn.state(), node, turn.now)
-    return all(each.bar is Bar.EXAMINED and node.exam == exam.id for each in bars)
+    return all(each.bar is Bar.ASKED and node.exam == exam.id for each in bars)
 
 
 def _stage(turn: Turn, exam: Exam) -> Stage:
@@ -101,7 +106,7 @@ def _end(turn: Turn, exam: Exam, asked: Asked, why: str) -> None:
     """Keep what came of it."""
     exams.drop(turn, exam.id)
     verdict = asked.verdict or settled(asked.stages)
-    ended = replace(asked, verdict=verdict, why=why)
-    turn.put_exam(replace(exam, asked=ended, until_s=turn.now + KEPT_S))
+    ended, until_s = replace(asked, verdict=verdict, why=why), turn.now + KEPT_S
+    turn.put_exam(replace(exam, orders={}, results={}, asked=ended, until_s=until_s))
     bad = ", ".join(f"the {part} of {node}" for node, part in verdict.bad.items())
     turn.say(f"the tests of {', '.join(asked.nodes)} are over: bad is {bad or 'nothing'}")
