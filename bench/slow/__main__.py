@@ -1,35 +1,43 @@
 """`python -m holdfast.bench.slow record PATH …` and `judge QUIET BUSY [SLOW]`."""
 
-import argparse
 from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(add_completion=False)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m holdfast.bench.slow")
-    commands = parser.add_subparsers(dest="command", required=True)
-    record = commands.add_parser("record", help="run real ranks and write what they told")
-    record.add_argument("path", type=Path)
-    record.add_argument("--ranks", type=int, default=8)
-    record.add_argument("--seconds", type=float, default=180)
-    record.add_argument("--work", type=int, default=256, help="rows of a batch")
-    record.add_argument("--neighbours", type=int, default=0, help="processes that spin at times")
-    record.add_argument("--percents", type=float, nargs="*", default=[])
-    judge = commands.add_parser("judge", help="play traces into the detector")
-    judge.add_argument("quiet", type=Path, help="that the limit is taken from")
-    judge.add_argument("busy", type=Path, help="that is judged, healthy")
-    judge.add_argument("slow", type=Path, nargs="?", help="in which ranks were slow at times")
-    judge.add_argument("--steps", type=int, default=100_000)
-    judge.add_argument("--runs", type=int, default=100, help="of each size of slowness")
-    given = vars(parser.parse_args())
-    if given.pop("command") == "record":
-        from holdfast.bench.slow.record import record as run
+@app.command()
+def record(
+    path: Path,
+    ranks: int = 8,
+    seconds: float = 180.0,
+    work: Annotated[int, typer.Option(help="Rows of a batch.")] = 256,
+    neighbours: Annotated[int, typer.Option(help="Processes that spin at times.")] = 0,
+    percents: Annotated[list[float], typer.Option(help="How much slower ranks are.")] = [],  # noqa: B006
+) -> None:
+    """Run real ranks and write down what they told."""
+    from holdfast.bench.slow import record as recorder
 
-        run(given.pop("path"), **given)
-    else:
-        from holdfast.bench.slow.judge import judge as play
+    recorder.record(
+        path, ranks=ranks, seconds=seconds, work=work, neighbours=neighbours, percents=percents
+    )
 
-        play(**given)
+
+@app.command()
+def judge(
+    quiet: Annotated[Path, typer.Argument(help="That the limit is taken from.")],
+    busy: Annotated[Path, typer.Argument(help="That is judged, healthy.")],
+    slow: Annotated[Path | None, typer.Argument(help="In which ranks were slow at times.")] = None,
+    steps: int = 100_000,
+    runs: Annotated[int, typer.Option(help="Of each size of slowness.")] = 100,
+) -> None:
+    """Play traces into the detector."""
+    from holdfast.bench.slow import judge as judged
+
+    judged.judge(quiet, busy, slow, steps=steps, runs=runs)
 
 
 if __name__ == "__main__":
-    main()
+    app()

@@ -61,7 +61,7 @@ def test_it_is_asked_of_all_lemons_where_it_has_to_follow() -> None:
 
 
 def test_what_the_driver_does_about_a_simulated_lemon_is_understood() -> None:
-    jobs = (SimJob("job-0", 0.1, 2, 1, 1, 80, 5),)
+    jobs = (SimJob("job-0", 0.1, 2, 1, 0, 80, 5),)
     world = play(Scenario(3, 4, 1, jobs, (Fault(2.0, "lemon", 1, 0.5),)))
     assert world.driver.state.jobs["job-0"].phase is Phase.SUCCEEDED
     journal = world.driver.journal

@@ -258,7 +258,7 @@ def test_a_fact_of_a_job_is_written_down_and_told(job: str, capsys: Capture) -> 
     assert main(["why", job]) == 0
     assert said in capsys.readouterr().out
     assert main(["fact", job, "x", "--version", "7"]) == exitcodes.FAILED
-    assert f"'{job}' has no version 7. It has: 1." in capsys.readouterr().err
+    assert f"'{job}' has no version 7. Name one that it has: 1." in capsys.readouterr().err
 
 
 def test_a_fact_needs_somebody_it_is_of_and_one_meaning(here: Path, capsys: Capture) -> None:

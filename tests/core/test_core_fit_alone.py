@@ -64,6 +64,7 @@ AT_WORK_LOOKS = {
     "core/recovery/sight.py": "whether the driver hears a job's nodes",
     "core/state/census.py": "which are free, those with an executor first; which come back",
     "core/state/orders.py": "what it runs in its exam; which calls are open",
+    "core/testing/asked.py": "which nodes that a person named have an executor",
     "core/testing/diagnosis.py": "the exam of a job",
     "core/testing/off_the_job.py": "whether its tests are under way, and wait for its executor",
     "core/testing/standbys.py": "notes what its tests told",

@@ -51,6 +51,7 @@ TYPED = {
     "brake": "brake",
     "brake apply": "brake apply --reason rewired",
     "brake release": "brake release --reason done",
+    "diagnose": "diagnose node-1",
 }
 """Each command that asks a driver, and how it is typed here."""
 
