@@ -1,4 +1,4 @@
-"""How much of its processors may this node use: as many as there are, or what a cgroup leaves it.
+"""What share of its processors may this node use: all, or what a cgroup leaves it.
 
 A quota is no matter of how busy a machine is: it is read where it is set, in the cgroup of this
 process and those above it. How fast they are is asked by `compute`.
@@ -19,12 +19,14 @@ SPIN_S = 0.1
 
 
 def run(order: DiagnosticOrder, node: str) -> Measured:
-    """Processors that may be used, with what a loop of `SPIN_S` got of one."""
+    """Percent of the processors here, so that nodes of other sizes are alike; with what a loop of
+    `SPIN_S` got of one."""
     there = float(len(os.sched_getaffinity(0)))
     left = min((quota for group in groups(MINE, CGROUPS) for quota in quotas(group)), default=there)
     wall_s, cpu_s = _spin()
-    detail = f"{there:g} there; a loop of {wall_s:.2f} s got {cpu_s:.2f} s of one"
-    return Measured(ok=True, value=min(there, left), detail=detail)
+    usable = min(there, left)
+    detail = f"{usable:g} of {there:g}; a loop of {wall_s:.2f} s got {cpu_s:.2f} s of one"
+    return Measured(ok=True, value=100 * usable / there, detail=detail)
 
 
 def groups(mine: Path, root: Path) -> Iterator[Path]:

@@ -48,6 +48,18 @@ def test_this_machine_has_processors_to_use() -> None:
     assert " of one" in found.detail
 
 
+@pytest.mark.parametrize(
+    ("processors", "quota", "share"), [(128, None, 100.0), (64, None, 100.0), (64, 32.0, 50.0)]
+)
+def test_a_smaller_node_has_no_smaller_share(
+    monkeypatch: pytest.MonkeyPatch, processors: int, quota: float | None, share: float
+) -> None:
+    monkeypatch.setattr(cpus.os, "sched_getaffinity", lambda _: set(range(processors)))
+    monkeypatch.setattr(cpus, "groups", lambda *_: iter([cpus.CGROUPS]))
+    monkeypatch.setattr(cpus, "quotas", lambda _: iter(() if quota is None else (quota,)))
+    assert cpus.run(DiagnosticOrder(id="d", test="cpus"), "n1").value == share
+
+
 def both(order: DiagnosticOrder) -> dict[str, Measured]:
     """What both ends say."""
     said: dict[str, Measured] = {}
