@@ -163,7 +163,7 @@ async def test_a_server_that_answers_every_watch_with_410_is_not_asked_without_p
     reflector = Reflector(client, PATH, wait_cap_s=0.3)
     async with told_by(reflector):
         begun_s = asyncio.get_running_loop().time()
-        await eventually_async(lambda: reflector.lists == 15, "15 lists")
+        await eventually_async(lambda: reflector.lists >= 15, "15 lists")
     took_s = asyncio.get_running_loop().time() - begun_s
     assert took_s > 0.5, "14 waits of .14 s on average"
 
