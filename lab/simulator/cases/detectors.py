@@ -60,7 +60,7 @@ class Detectors:
             summary=f"{who}, no step for {stood_s:.0f} s",
             evidence=(Evidence(source="detector", text=f"{who} in {spot}"),),
             spot=spot,
-            stuck=manner is not Manner.PAUSE,
+            **_known(stuck=manner is not Manner.PAUSE),
         )
 
     def standstill(self, job: Job, kind: Kind, node: str | None, step: int) -> Finding:
@@ -74,6 +74,11 @@ class Detectors:
             step=step,
             summary=f"{job.name}: {kind} at step {step}",
         )
+
+
+def _known(**told: bool) -> dict[str, bool]:
+    """What findings can tell: those of an earlier driver, which may play a case, know less."""
+    return {name: value for name, value in told.items() if name in Finding.__struct_fields__}
 
 
 def lost(node: str) -> Finding:
