@@ -13,7 +13,13 @@ FIX = "A longer pauseMaxS (`holdfast run --pause-max`) gives it more time."
 
 
 def stands_still(
-    life: Any, spot: str, *, rank: int | None = 2, node: str = "n1", stalled_s: float = 0.0
+    life: Any,
+    spot: str,
+    *,
+    rank: int | None = 2,
+    node: str = "n1",
+    stalled_s: float = 0.0,
+    stuck: bool = False,
 ) -> None:
     job = life.job
     named = {"node": node, "rank": rank} if rank is not None else {}
@@ -29,6 +35,7 @@ def stands_still(
                 summary="rank 2 holds the job up" if named else "no progress",
                 spot=spot,
                 fix=FIX,
+                stuck=stuck,
                 **named,
             )
         )
@@ -164,3 +171,19 @@ def test_patience_is_that_of_one_restart_once_it_got_past_for_long(training: Any
     life.dies(1, signal=9)
     trains_on(life, None, for_s=life.job.plan.user.window_s + 1)
     assert life.patience == {STALL: 1}
+
+
+@pytest.mark.parametrize(("named", "nodes", "hypothesis"), [(3, 8, "node"), (1, 8, "passing")])
+def test_one_that_names_nobody_is_put_down_to_the_node_of_nearly_all_others(
+    training: Any, named: int, nodes: int, hypothesis: str
+) -> None:
+    life = training(nodes=nodes)
+    for times in range(named):
+        stands_still(life, f"all_reduce #{times}", stuck=True)
+        runs_again(life)
+    stands_still(life, "all_reduce #90", rank=None, stuck=True)
+    table = life.incident.table
+    assert (table.chosen, table.act) == (hypothesis, "restart")
+    why = next(row.why for row in table.rows if row.hypothesis == "node")
+    assert ("no other node may take its place" in why) == (hypothesis == "node")
+    assert life.evicted == []

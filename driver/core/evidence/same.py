@@ -22,6 +22,10 @@ CHANCE = 0.25
 innocent in 20 faults; `holdfast bench evidence` measures it. (The prototype behind second-pass.md
 had .1, and .3 with a warm standby.)"""
 
+FAR = 0.02
+"""And where a standstill that names nobody is put down to the node that others named. At .25, of
+jobs whose code hangs at random 2 in 100 more ended with a node named (`holdfast bench evidence`)."""
+
 USUAL_NODE_S, USUAL_S = 500 * age.HOUR_S, 3 * age.HOUR_S
 """A fault in so many hours of nodes, and of a job of many nodes in so many hours, is no version's:
 what one is measured by whose job was young. Assumed, and often: Llama 3 met one in some 6,300 hours
@@ -79,6 +83,13 @@ def stands_out(own: int, faults: int, nodes: int) -> bool:
     if nodes == 1:
         return own >= ALONE_FAULTS and own > 2 * (faults - own)
     return own >= LEAST_FAULTS and chance(own, faults, nodes) <= CHANCE
+
+
+def usual(named: Sequence[OfNode], nodes: int) -> OfNode | None:
+    """The node on which most of a job's faults are, by far more than chance; None where none is."""
+    often = max(named, key=named.count, default=None)
+    far = often is not None and chance(named.count(often), len(named), nodes) <= FAR
+    return often if far and nodes > 1 else None
 
 
 def few_stand_out(few: int, faults: int, nodes: int) -> bool:

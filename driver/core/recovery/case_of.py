@@ -3,9 +3,11 @@
 Called by `recover`, before the fault is noted. Pure.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core.attempt import known_points
 from holdfast.driver.core.attempt.tally import exits_of
-from holdfast.driver.core.evidence import age, book, cost
+from holdfast.driver.core.evidence import age, book, cost, same
 from holdfast.driver.core.evidence.case import Case, Ways
 from holdfast.driver.core.evidence.same import Rate
 from holdfast.driver.core.faults import root_cause, site
@@ -64,6 +66,19 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         earned=budget.earned(turn, job, fault, cost.cost_s(Act.RESTART, cost_s)),
         ways=Ways() if fault.convicts else _ways(turn, job, fault, cost_s),
     )
+
+
+def placed(turn: Turn, job: Job, fault: Fault) -> Fault:
+    """A standstill that names nobody, where one node of the job stands out by those that did: it is
+    held to be on that node, too, though it says nothing against it."""
+    if fault.kind not in site.STANDSTILLS or fault.node or fault.place or fault.doubt:
+        return fault
+    kind, number = site.class_of(fault), job.running.number
+    past = (each for each in job.facts if _alike(each, kind, number, turn.now) and each.stood)
+    named = [fact.about.node for fact in past if fact.about.node is not None]
+    node = same.usual(named, job.layout.nodes)
+    there = node is not None and node.name in job.places
+    return replace(fault, place=node.name) if node is not None and there else fault
 
 
 def _alike(fact: Fact, kind: FaultClass, version: int, now: float) -> bool:

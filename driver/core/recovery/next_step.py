@@ -12,7 +12,7 @@ from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.recovery import acts, budget, facts
-from holdfast.driver.core.recovery.case_of import case_of
+from holdfast.driver.core.recovery.case_of import case_of, placed
 from holdfast.driver.core.state.fact import About, Act, Bearing, FaultClass, Hypothesis, Table
 from holdfast.driver.core.state.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn
@@ -49,6 +49,7 @@ def _act(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     if saved:
         facts.all_passed(turn, name)
     job = turn.jobs[name]
+    fault = placed(turn, job, fault)
     case = case_of(turn, job, fault)
     table = hypotheses.judge(case)
     payer = budget.payer(job, fault, case, table, incident)
