@@ -23,8 +23,8 @@ innocent in 20 faults; `holdfast bench evidence` measures it. (The prototype beh
 had .1, and .3 with a warm standby.)"""
 
 FAR = 0.02
-"""And where a standstill that names nobody is put down to the node that others named. At .25, of
-jobs whose code hangs at random 2 in 100 more ended with a node named (`holdfast bench evidence`)."""
+"""And where a standstill that names nobody is put down to the node that others named. At .25, 2 in
+100 more of jobs whose code hangs at random ended with a node named (`holdfast bench evidence`)."""
 
 USUAL_NODE_S, USUAL_S = 500 * age.HOUR_S, 3 * age.HOUR_S
 """A fault in so many hours of nodes, and of a job of many nodes in so many hours, is no version's:
