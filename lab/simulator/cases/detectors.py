@@ -5,6 +5,8 @@ rank that is stuck is acted on after the job's `stuckMaxS`, one that is at work 
 `pauseMaxS`, each later for each restart that its place in the script has had.
 """
 
+import msgspec
+
 from holdfast.driver.core.state.model import Job
 from holdfast.driver.follow.feed import expectation
 from holdfast.driver.watch.standstill import FACTOR, LONGEST_S
@@ -47,7 +49,7 @@ class Detectors:
         """A standstill that is acted on."""
         does = "is at work" if manner is Manner.PAUSE else "is stuck"
         who = f"rank {rank} on {node} {does}" if node else f"the ranks of {job.name} stand still"
-        return Finding(
+        told = Finding(
             kind=Kind.HANG if node else Kind.NO_PROGRESS,
             weight=Weight.RESTART,
             blame=Blame.UNKNOWN,
@@ -60,8 +62,8 @@ class Detectors:
             summary=f"{who}, no step for {stood_s:.0f} s",
             evidence=(Evidence(source="detector", text=f"{who} in {spot}"),),
             spot=spot,
-            **_known(stuck=manner is not Manner.PAUSE),
         )
+        return _with(told, stuck=manner is not Manner.PAUSE)
 
     def standstill(self, job: Job, kind: Kind, node: str | None, step: int) -> Finding:
         """One that is said, or that it is over."""
@@ -76,9 +78,10 @@ class Detectors:
         )
 
 
-def _known(**told: bool) -> dict[str, bool]:
-    """What findings can tell: those of an earlier driver, which may play a case, know less."""
-    return {name: value for name, value in told.items() if name in Finding.__struct_fields__}
+def _with(finding: Finding, **told: bool) -> Finding:
+    """With what findings can tell: those of an earlier driver, which may play a case, know less."""
+    known = {name: each for name, each in told.items() if name in Finding.__struct_fields__}
+    return msgspec.structs.replace(finding, **known)
 
 
 def lost(node: str) -> Finding:
