@@ -28,6 +28,12 @@ def _recovery(rounds: int, take: Take, say: Say) -> None:
     measure(rounds, take, say)
 
 
+def _detection(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    from holdfast.bench.detection.benchmark import measure
+
+    measure(rounds, take, say, **options)
+
+
 def _kubernetes(rounds: int, take: Take, say: Say, **options: Any) -> None:
     from holdfast.bench.kubernetes.benchmark import measure
 
@@ -48,6 +54,7 @@ def _scale(rounds: int, take: Take, say: Say, **options: Any) -> None:
 
 BENCHMARKS: dict[str, Benchmark] = {
     "recovery": _recovery,
+    "detection": _detection,
     "kubernetes": _kubernetes,
     "busy": _busy,
     "scale": _scale,

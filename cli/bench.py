@@ -3,6 +3,7 @@
 Thin: each loads its own part of the benchmarks when it is called.
 """
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -19,6 +20,13 @@ def register(app: typer.Typer) -> None:
         "recovery",
         epilog=examples("holdfast bench recovery", "holdfast bench recovery --rounds 1 --json"),
     )(recovery)
+    bench.command(
+        "detection",
+        epilog=examples(
+            "holdfast bench detection",
+            "holdfast bench detection --fault stopped --rounds 30 --json",
+        ),
+    )(detection)
     bench.command(
         "kubernetes",
         epilog=examples(
@@ -69,6 +77,34 @@ def recovery(
     """How long a 4-rank script stands still after a fault, under torchrun and under Holdfast."""
     part = parts.BENCH.load()
     return int(part.run("recovery", rounds=rounds, as_json=json))
+
+
+class Standing(StrEnum):
+    """What holds the ranks of `bench detection` up."""
+
+    STOPPED = "stopped"
+    GIL = "gil"
+    SPINS = "spins"
+    OTHER_COLLECTIVE = "other-collective"
+    SKIPPED_COLLECTIVE = "skipped-collective"
+
+
+def detection(
+    fault: Annotated[
+        list[Standing] | None,
+        typer.Option(help="Only this fault; may be given again. Default: all."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each system and fault.")] = 3,
+    json: Json = False,
+) -> int:
+    """How soon a rank that holds 4 up is named and acted on, beside torchrun as it is and tuned.
+
+    A turn takes about 20 s where somebody acts, and a minute longer under torchrun as it is, whose
+    ranks wait for 30 minutes.
+    """
+    part = parts.BENCH.load()
+    faults = [each.value for each in fault or Standing]
+    return int(part.run("detection", rounds=rounds, as_json=json, faults=faults))
 
 
 def kubernetes(

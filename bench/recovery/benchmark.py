@@ -31,9 +31,9 @@ def measure(rounds: int, take: Callable[[Try], None], say: Callable[[str], None]
             say(f"{place}/{len(plan)}  round {number + 1}: {turn.system}, {turn.what}")
             folder = Path(root).resolve() / f"turn-{place}"
             folder.mkdir()
-            for one in _played(turn, folder):
+            for one in played(turn, folder):
                 take(one)
-                say(_told(one))
+                say(told(one))
 
 
 def round_of(number: int) -> list[Turn]:
@@ -71,13 +71,15 @@ def round_of(number: int) -> list[Turn]:
     return found + (lost if number % 2 == 0 else lost[::-1]) + alone
 
 
-def _played(turn: Turn, folder: Path) -> Iterator[Try]:
+def played(turn: Turn, folder: Path) -> Iterator[Try]:
+    """What a turn measured, or that it did not begin."""
     try:
         yield from turn.play(folder)
     except (turns.NotStarted, LookupError) as reason:
         yield Try(system=turn.system, figure=turn.what, note=str(reason))
 
 
-def _told(one: Try) -> str:
+def told(one: Try) -> str:
+    """A measurement, for people who watch."""
     value = one.note if one.value is None else f"{one.value:.2f} {one.unit}"
     return f"    {one.figure}: {value}"

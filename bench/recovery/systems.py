@@ -30,8 +30,12 @@ class Torchrun:
 
     def start(self, folder: Path) -> Guarded:
         """All ranks on one node."""
+        return self.script(folder, SCRIPT, str(folder))
+
+    def script(self, folder: Path, *command: str | Path) -> Guarded:
+        """The same with another script, and its words."""
         flags = ("--standalone", "--nproc-per-node", str(RANKS))
-        return self._agent(folder, flags, "torchrun.log")
+        return self._agent(folder, flags, "torchrun.log", *command)
 
     def agent(self, folder: Path, node: int, port: int) -> Guarded:
         """One of two nodes, half of the ranks on each; node 0 hosts the rendezvous."""
@@ -40,12 +44,12 @@ class Torchrun:
             *("--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "bench"),
             *("--rdzv-conf", f"is_host={1 if node == 0 else 0}"),
         )
-        return self._agent(folder, flags, f"node-{node}.log")
+        return self._agent(folder, flags, f"node-{node}.log", SCRIPT, folder)
 
-    def _agent(self, folder: Path, flags: Sequence[str], log: str) -> Guarded:
+    def _agent(self, folder: Path, flags: Sequence[str], log: str, *command: str | Path) -> Guarded:
         program = [sys.executable, "-m", "torch.distributed.run", *self._RESTARTS, *flags]
-        command = [*program, str(SCRIPT), str(folder)]
-        return Guarded(command, log=folder / log, cwd=folder, more=self.FRESH_STORE)
+        words = [*program, *map(str, command)]
+        return Guarded(words, log=folder / log, cwd=folder, more=self.FRESH_STORE)
 
 
 class Holdfast:
@@ -56,11 +60,19 @@ class Holdfast:
 
     def start(self, folder: Path) -> Guarded:
         """All ranks on one node."""
-        return self.run(folder, [str(SCRIPT), str(folder)])
+        return self.script(folder, SCRIPT, str(folder))
+
+    def script(self, folder: Path, *command: str | Path) -> Guarded:
+        """The same with another script, and its words."""
+        return self.run(folder, [*map(str, command)])
+
+    def log(self, folder: Path) -> str:
+        """What the user was told."""
+        return (folder / self._LOG).read_text(errors="replace")
 
     def named(self, folder: Path) -> int | None:
         """The rank of which the user was told that it holds the job up."""
-        said = (folder / self._LOG).read_text(errors="replace")
+        said = self.log(folder)
         found = re.search(r"^holdfast +rank (\d+) .*holds the job up", said, re.MULTILINE)
         return int(found[1]) if found else None
 
