@@ -52,12 +52,26 @@ def _scale(rounds: int, take: Take, say: Say, **options: Any) -> None:
     measure(rounds, take, say, **options)
 
 
+def _telemetry(rounds: int, take: Take, say: Say) -> None:
+    from holdfast.bench.telemetry.benchmark import measure
+
+    measure(rounds, take, say)
+
+
+def _analysis(rounds: int, take: Take, say: Say) -> None:
+    from holdfast.bench.analysis.benchmark import measure
+
+    measure(rounds, take, say)
+
+
 BENCHMARKS: dict[str, Benchmark] = {
     "recovery": _recovery,
     "detection": _detection,
     "kubernetes": _kubernetes,
     "busy": _busy,
     "scale": _scale,
+    "telemetry": _telemetry,
+    "analysis": _analysis,
 }
 """Each loads its own when it is called: not all need torch, or Kubernetes."""
 

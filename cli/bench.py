@@ -51,6 +51,8 @@ def register(app: typer.Typer) -> None:
             "holdfast bench scale --nodes 1000,12500 --before HEAD~20 --json",
         ),
     )(scale)
+    bench.command("telemetry", epilog=examples("holdfast bench telemetry --json"))(telemetry)
+    bench.command("analysis", epilog=examples("holdfast bench analysis --rounds 1"))(analysis)
     bench.command(
         "evidence",
         epilog=examples(
@@ -199,6 +201,22 @@ def scale(
     except sizes.BadSizes as bad:
         raise misused(bad.what, bad.fix) from bad
     return int(part.run("scale", rounds=rounds, as_json=json, sizes=chosen, before=before))
+
+
+def telemetry(
+    rounds: Annotated[int, typer.Option(min=1, help="Processes that are measured.")] = 3,
+    json: Json = False,
+) -> int:
+    """What watching costs a rank: CPU of a collective with hooks and without, in turns."""
+    return int(parts.BENCH.load().run("telemetry", rounds=rounds, as_json=json))
+
+
+def analysis(
+    rounds: Annotated[int, typer.Option(min=1, help="Ranks that hold the others up.")] = 3,
+    json: Json = False,
+) -> int:
+    """What it costs the driver to say who holds up a job of 12,288 ranks."""
+    return int(parts.BENCH_SCALE.load().run("analysis", rounds=rounds, as_json=json))
 
 
 def evidence(

@@ -104,8 +104,7 @@ def _let_go() -> None:
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     for group in list(c10d._world.pg_map) if c10d is not None else ():
         with suppress(Exception):
-            group.unregister_pre_hook(HOOK_ID)
-            group.unregister_post_hook(HOOK_ID)
+            unhook_group(group)
 
 
 # ---------------------------------------------------------------- when torch is loaded
@@ -224,9 +223,22 @@ def _watch_group(group: Any, ranks: list[int]) -> None:
     if not polled:
         # To ask a CUDA event from our thread can break the script's capture of a CUDA graph.
         recorder.missing("done")
+    hook_group(group, recorder, counts, ranks, polled=polled)
+
+
+def hook_group(
+    group: Any, recorder: Recorder, counts: Group, ranks: list[int], *, polled: bool
+) -> None:
+    """Count what the group does. `polled`: also ask whether it is done."""
     group.register_pre_hook(HOOK_ID, _before(recorder, counts, ranks))
     if polled:
         group.register_post_hook(HOOK_ID, _after(recorder, counts))
+
+
+def unhook_group(group: Any) -> None:
+    """Raises RuntimeError where it is not hooked."""
+    group.unregister_pre_hook(HOOK_ID)
+    group.unregister_post_hook(HOOK_ID)
 
 
 def _before(recorder: Recorder, counts: Group, ranks: list[int]) -> Callable[[Any], None]:

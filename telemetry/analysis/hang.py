@@ -50,11 +50,11 @@ def culprit(ranks: Mapping[int, RankProgress], missing: Iterable[int] = ()) -> V
     ends = _ends(waits, ranks, silent)
     if not ends:
         return Verdict(rank=None, why=_nobody(ranks, waits))
-    ordered = sorted(ends, key=lambda rank: (-len(_behind(waits, rank)), rank))
-    first, *others = ordered
+    behind = {rank: len(_behind(waits, rank)) for rank in ends}
+    first, *others = sorted(ends, key=lambda rank: (-behind[rank], rank))
     return Verdict(
         rank=first,
-        why=_sentences(first, ranks, groups, waits, first in silent),
+        why=_sentences(first, ranks, groups, waits, behind[first], first in silent),
         others=tuple(others),
         silent=first in silent,
     )
@@ -87,11 +87,10 @@ def _group(by_rank: dict[int, GroupProgress], ranks: Mapping[int, RankProgress])
     """The group is known by a hash of its members, so that any rank's list of them will do."""
     listed = next((group.ranks for group in by_rank.values() if group.ranks), ())
     members = tuple(sorted({*listed, *by_rank}))
-    counts = [
-        by_rank[rank].enqueued if rank in by_rank else 0
-        for rank in members
-        if rank in by_rank or _tells_all(ranks.get(rank))
-    ]
+    counts = [group.enqueued for group in by_rank.values()]
+    untold = (rank for rank in members if rank not in by_rank)
+    if len(members) > len(by_rank) and any(_tells_all(ranks.get(rank)) for rank in untold):
+        counts.append(0)
     return _Group(members, by_rank, max(counts), min(counts))
 
 
@@ -111,21 +110,28 @@ def _collective_waits(
 ) -> Waits:
     waits: Waits = {}
     for key, group in groups.items():
-        lacking = [
-            rank
-            for rank in group.members
-            if group.enqueued(rank) == group.low < group.top
-            and (rank in group.seen or _tells_all(ranks.get(rank)))
-        ]
-        # All have entered, or nobody is known to be behind: those who do not run hold it up.
-        lacking = lacking or [rank for rank in group.members if rank in silent]
         waiting = [rank for rank, seen in group.seen.items() if _outstanding(ranks[rank], seen)]
+        if not waiting:
+            continue
+        # All have entered, or nobody is known to be behind: those who do not run hold it up.
+        lacking = _lacking(group, ranks) or [rank for rank in group.members if rank in silent]
+        waits[("group", key)] = [*lacking]
+        held_up = {*lacking}
         for rank in waiting:
-            if rank not in lacking:
+            if rank not in held_up:
                 waits.setdefault(rank, []).append(("group", key))
-        if waiting:
-            waits[("group", key)] = list(lacking)
     return waits
+
+
+def _lacking(group: _Group, ranks: Mapping[int, RankProgress]) -> list[int]:
+    """Who is furthest behind in the group, where not all are as far."""
+    if group.low == group.top:
+        return []
+    return [
+        rank
+        for rank in group.members
+        if group.enqueued(rank) == group.low and (rank in group.seen or _tells_all(ranks.get(rank)))
+    ]
 
 
 def _outstanding(progress: RankProgress, group: GroupProgress) -> bool:
@@ -144,12 +150,13 @@ def _add_message_waits(waits: Waits, ranks: Mapping[int, RankProgress], unseen: 
     A send may be on its way without anybody waiting for it, and an unseen peer may have done its
     part, so that these explain only what nothing else explains.
     """
-    for rank, progress in ranks.items():
+    talk = {rank: progress for rank, progress in ranks.items() if progress.peers}
+    for rank, progress in talk.items():
         for peer in progress.peers:
             sent = _sends(ranks, peer.peer, rank)
             if sent is not None and peer.receives > sent:
                 waits.setdefault(rank, []).append(peer.peer)
-    for rank, progress in ranks.items():
+    for rank, progress in talk.items():
         if rank in waits:
             continue
         for peer in progress.peers:
@@ -221,6 +228,7 @@ def _sentences(
     ranks: Mapping[int, RankProgress],
     groups: Mapping[int, _Group],
     waits: Waits,
+    behind: int,
     silent: bool,
 ) -> tuple[str, ...]:
     said = [_about_group(rank, groups[key]) for key in _groups_lacking(waits, rank)]
@@ -228,7 +236,6 @@ def _sentences(
         f"rank {other} waits for a message of rank {rank}"
         for other in sorted(n for n in waits if isinstance(n, int) and rank in waits[n])
     ]
-    behind = len(_behind(waits, rank))
     said.append(f"the waits of {behind} rank{'s'[: behind != 1]} end at rank {rank}")
     progress = ranks.get(rank)
     if silent:

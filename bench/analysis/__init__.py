@@ -1,0 +1,1 @@
+"""What it costs to say who holds up a large job: `holdfast bench analysis`."""

@@ -1,0 +1,36 @@
+"""The benches of what watching costs: each measures what it says, on less of it."""
+
+import pytest
+
+from holdfast.bench.analysis import benchmark as analysis
+from holdfast.bench.figures import Try
+from holdfast.bench.telemetry import benchmark as telemetry
+
+
+def test_in_each_layout_the_rank_that_holds_all_up_is_named() -> None:
+    tries: list[Try] = []
+    analysis.measure(2, tries.append, lambda _: None, ranks=192)
+    named = {one.figure: one.value for one in tries if one.unit == "share"}
+    assert named == {f"right rank named, {layout}": 1 for layout in analysis.LAYOUTS}
+
+
+def test_ranks_are_in_one_group_of_each_kind() -> None:
+    layout = analysis.LAYOUTS["tp 8, pp 12"]
+    tensor, data = layout.groups(100, 192)
+    assert tensor == tuple(range(96, 104))
+    assert data == (4, 100)
+
+
+@pytest.mark.torch
+def test_a_rank_is_measured_with_and_without_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(telemetry, "PAIRS", 2)
+    monkeypatch.setattr(telemetry, "COUNT", 50)
+    tries: list[Try] = []
+    telemetry.measure(1, tries.append, lambda _: None)
+    costs = {(one.system, one.figure) for one in tries if one.value is not None}
+    assert costs == {
+        ("without hooks", telemetry.FIGURE),
+        ("holdfast", telemetry.FIGURE),
+        ("holdfast", telemetry.ADDED),
+    }
+    assert len(tries) == 6
