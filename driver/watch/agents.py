@@ -5,12 +5,25 @@ That is no failing store: the store may be well, and another node's agent may wr
 
 from collections.abc import Mapping
 
+from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Findings, evidence
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Observed
 
 Silent = Mapping[str, frozenset[tuple[int, str]]]
 """By job: of which epochs and nodes it was said."""
+
+
+class SilentAgents(Detector):
+    def __init__(self) -> None:
+        self._told: Silent = {}
+
+    def reported(self, seen: Observed, context: Context) -> Findings:
+        self._told, findings = judge(self._told, seen)
+        return findings
+
+    def drop(self, job: str) -> None:
+        self._told = {name: told for name, told in self._told.items() if name != job}
 
 
 def judge(silent: Silent, seen: Observed) -> tuple[Silent, Findings]:

@@ -10,6 +10,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from holdfast.driver.watch import jobs
+from holdfast.driver.watch.detector import Context, Detector
+from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings, evidence, goes_on
 from holdfast.driver.watch.pace import Pace
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
@@ -59,6 +62,31 @@ class Unlike(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     odd: Odd | None = None
     since: int | None = None  # what the job had done when that was found
     met: bool = False  # it went on all the same: what its ranks call may differ
+
+
+class DivergedCollectives(Detector):
+    def __init__(self) -> None:
+        self._unlike: dict[str, Unlike] = {}  # by job
+
+    def odd_of(self, expected: Expectation) -> Odd | None:
+        """Who of this attempt is: another may be expected since, and its heartbeats not here."""
+        known = self._unlike.get(expected.job, Unlike())
+        return known.odd if known.epoch == expected.epoch else None
+
+    def heard_of(self, beat: Heartbeat, job: JobSeen, context: Context) -> Findings:
+        name = job.expected.job
+        before = self._unlike.get(name, Unlike())
+        self._unlike[name], findings = judge(before, beat, job.expected)
+        return findings
+
+    def looked_at(self, job: JobSeen, context: Context) -> Findings:
+        name, (pace, unit) = job.expected.job, jobs.tempo(job)
+        before = self._unlike.get(name, Unlike())
+        self._unlike[name], findings = went_on(before, job.expected, pace, unit)
+        return findings
+
+    def drop(self, job: str) -> None:
+        self._unlike.pop(job, None)
 
 
 def judge(state: Unlike, beat: Heartbeat, expected: Expectation) -> tuple[Unlike, Findings]:

@@ -7,6 +7,8 @@ named: it is user code, and it is only reported (faults.md, 6).
 
 import msgspec
 
+from holdfast.driver.watch.detector import Context, Detector
+from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings, evidence
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import GroupProgress, Heartbeat
@@ -79,6 +81,20 @@ class Groups(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     epoch: int = -1
     groups: dict[int, Marks] = {}
+
+
+class SkippedCollectives(Detector):
+    def __init__(self) -> None:
+        self._groups: dict[str, Groups] = {}  # by job
+
+    def heard_of(self, beat: Heartbeat, job: JobSeen, context: Context) -> Findings:
+        name = job.expected.job
+        before = self._groups.get(name, Groups())
+        self._groups[name], findings = judge(before, beat, job.expected)
+        return findings
+
+    def drop(self, job: str) -> None:
+        self._groups.pop(job, None)
 
 
 def judge(state: Groups, beat: Heartbeat, expected: Expectation) -> tuple[Groups, Findings]:

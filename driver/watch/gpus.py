@@ -9,6 +9,7 @@ not corrected are a report: some are contained, and the XID that comes with them
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Findings, Settings, evidence
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Gpu, Heartbeat
@@ -33,6 +34,18 @@ class Since(NamedTuple):
 
 Told = dict[tuple[int, str], Since]
 """State of one node, by GPU and trouble."""
+
+
+class BrokenGpus(Detector):
+    def __init__(self) -> None:
+        self._told: dict[str, Told] = {}  # by node
+
+    def heard(self, beat: Heartbeat, context: Context) -> Findings:
+        before = self._told.get(beat.node, {})
+        if not (beat.gpus or before):
+            return ()
+        self._told[beat.node], findings = judge(before, beat, context.settings, context.now)
+        return findings
 
 
 def judge(told: Told, beat: Heartbeat, settings: Settings, now: float) -> tuple[Told, Findings]:

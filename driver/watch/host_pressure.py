@@ -1,11 +1,12 @@
 """What a host is short of: told once, and again only after it was over. Pure."""
 
+from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Findings, Settings, evidence
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat
 
-Reported = frozenset[tuple[str, str]]
-"""State: (node, resource) of what is short now."""
+Reported = frozenset[str]
+"""State of one node: what is short now."""
 
 RESOURCES = {
     "scratch_used": ("disk", Kind.DISK_FULL),
@@ -13,13 +14,24 @@ RESOURCES = {
 }
 
 
+class HostPressure(Detector):
+    def __init__(self) -> None:
+        self._short: dict[str, Reported] = {}  # by node
+
+    def heard(self, beat: Heartbeat, context: Context) -> Findings:
+        before = self._short.pop(beat.node, frozenset())
+        short, findings = judge(before, beat, context.settings)
+        if short:
+            self._short[beat.node] = short
+        return findings
+
+
 def judge(told: Reported, beat: Heartbeat, settings: Settings) -> tuple[Reported, Findings]:
     """The host pressure of one heartbeat."""
     shares = {name: float(getattr(beat.pressure, name)) for name in RESOURCES}
-    short = {(beat.node, name) for name, share in shares.items() if share >= settings.pressure}
-    findings = tuple(_finding(beat.node, name, shares[name]) for _, name in sorted(short - told))
-    others = {key for key in told if key[0] != beat.node}
-    return frozenset(others | short), findings
+    short = frozenset(name for name, share in shares.items() if share >= settings.pressure)
+    findings = tuple(_finding(beat.node, name, shares[name]) for name in sorted(short - told))
+    return short, findings
 
 
 def _finding(node: str, name: str, share: float) -> Finding:

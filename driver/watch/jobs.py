@@ -1,4 +1,4 @@
-"""What is known of one job's epoch: its ranks' newest progress, its pace, its standstill. Pure.
+"""What is known of one job's epoch: its ranks' newest progress, and its pace. Pure.
 
 Used by `Watch`, which feeds it heartbeats. Times are the driver's; ages that nodes report are
 durations and are only ever added to the time at which they were heard.
@@ -9,16 +9,17 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holdfast.driver.watch import doubt, standstill
+from holdfast.driver.watch import doubt
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.doubt import Jumps
 from holdfast.driver.watch.kept import Groups, kept
 from holdfast.driver.watch.model import RELATIVE, Expectation, JobProgress, Ranks, RankView
 from holdfast.driver.watch.pace import Pace
-from holdfast.driver.watch.standstill import Still
 from holdfast.driver.watch.standstill_manner import BUSY_SHARE, Cpu, works
 from holdfast.protocol.messages import Heartbeat, Observed, RankProgress
 
+QUIET_S = 1.0
+"""Nothing moves in any ring: at ten samples a second this is ten that agree."""
 MISSED_PERIODS = 3
 """Heartbeats of a node that are missing before what its ranks were counts for nothing."""
 MOVES_S = 5.0
@@ -46,6 +47,7 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     heartbeat of thousands of nodes would cost more than all detectors."""
 
     expected: Expectation
+    began_s: float  # when this attempt was first expected
     places: dict[int, str] = {}  # node of each rank
     ranks: dict[int, RankSeen] = {}
     groups: Groups = {}  # as ranks told last of each
@@ -53,7 +55,6 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unseen_s: float = -math.inf  # nobody listened until then: no time is compared with an earlier
     pace: Pace = Pace()
     rhythm: Pace = Pace()  # of collectives, for a job of which no step was ever seen
-    still: Still
     ended: dict[str, tuple[int, float]] = {}  # by node: what its ranks had done as one died; when
     progressed: bool = False
     saved: int = 0  # of ranks that count from their own start: how far its script had saved, and
@@ -96,24 +97,24 @@ def _steps(time_s: float, step_s: float | None) -> int:
 
 
 def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen:
-    """A new epoch of the job; its pace and what paused before are kept."""
+    """A new epoch of the job; its pace is kept."""
     places = expected.node_of()
     if before is None or before.expected.number != expected.number:
-        pace, still = Pace(best_step=expected.best_step or 0), Still(began_s=now)
-        return JobSeen(expected=expected, places=places, ranks={}, ended={}, pace=pace, still=still)
+        pace = Pace(best_step=expected.best_step or 0)
+        return JobSeen(expected=expected, began_s=now, places=places, ranks={}, ended={}, pace=pace)
     if before.expected.epoch == expected.epoch:
         return msgspec.structs.replace(before, expected=expected, places=places)
     pace = pacing.known(before.pace, before.completed_step() or 0)
     before = msgspec.structs.replace(before, pace=pace)
     return JobSeen(
         expected=expected,
+        began_s=now,
         places=places,
         ranks={},
         ended={},
         pace=pacing.restarted(before.pace, expected.best_step or 0),
         saved=before.saved + saved(before),
         furthest=max(before.furthest, before.saved + _own_steps(before)),
-        still=msgspec.structs.replace(before.still, began_s=now, named="", worst=(0.0, 0.0)),
     )
 
 
@@ -218,7 +219,7 @@ def _moved(job: JobSeen, now: float) -> tuple[JobSeen, Further | None]:
     if job.moving_s is None:
         counts = (sum(each.done for each in seen.progress.groups) for seen in job.ranks.values())
         return msgspec.structs.replace(job, moving_s=now if all(counts) else None), None
-    if now - job.moving_s < MOVES_S or quiet_s(job, now) > standstill.QUIET_S:
+    if now - job.moving_s < MOVES_S or quiet_s(job, now) > QUIET_S:
         return job, None
     return msgspec.structs.replace(job, stepless=True), Further(stepless=True)
 

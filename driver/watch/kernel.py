@@ -2,21 +2,33 @@
 Pure.
 """
 
+from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Findings, evidence
 from holdfast.protocol.faults import Finding, Kind
 from holdfast.protocol.kernellines import meaning
 from holdfast.protocol.messages import Heartbeat, LogHit
 
-Reported = frozenset[tuple[str, str, str]]
-"""State: (node, daemon's incarnation, line) of what was told; a heartbeat may repeat a line."""
+Reported = frozenset[tuple[str, str]]
+"""State of one node: (daemon's incarnation, line) of what was told; it may come again."""
+
+
+class KernelFaults(Detector):
+    def __init__(self) -> None:
+        self._told: dict[str, Reported] = {}  # by node
+
+    def heard(self, beat: Heartbeat, context: Context) -> Findings:
+        before = self._told.pop(beat.node, frozenset())
+        told, findings = judge(before, beat)
+        if told:
+            self._told[beat.node] = told
+        return findings
 
 
 def judge(told: Reported, beat: Heartbeat) -> tuple[Reported, Findings]:
     """The kernel log's hits of one heartbeat."""
-    lines = {(beat.node, beat.incarnation, hit.line): hit for hit in beat.logs if hit.of_kernel}
+    lines = {(beat.incarnation, hit.line): hit for hit in beat.logs if hit.of_kernel}
     findings = tuple(_finding(beat.node, hit) for key, hit in lines.items() if key not in told)
-    kept = {key for key in told if key[0] != beat.node}
-    return frozenset(kept | lines.keys()), findings
+    return frozenset(lines), findings
 
 
 def _finding(node: str, hit: LogHit) -> Finding:

@@ -6,6 +6,7 @@ faults.md, rows 17 and 18.
 
 import msgspec
 
+from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Findings, Settings, evidence
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, NicRates
@@ -28,6 +29,18 @@ class Link(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 Links = dict[str, Link]
 """State of one node, by NIC."""
+
+
+class BadLinks(Detector):
+    def __init__(self) -> None:
+        self._links: dict[str, Links] = {}  # by node
+
+    def heard(self, beat: Heartbeat, context: Context) -> Findings:
+        before = self._links.get(beat.node, {})
+        if not (beat.nics or before):
+            return ()
+        self._links[beat.node], findings = judge(before, beat, context.settings, context.now)
+        return findings
 
 
 def judge(links: Links, beat: Heartbeat, settings: Settings, now: float) -> tuple[Links, Findings]:

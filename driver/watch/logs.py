@@ -3,6 +3,7 @@ what a hit may lead to is the rule's word, and `report` where it has none."""
 
 from collections.abc import Mapping
 
+from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Expectation, Findings, evidence
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, LogHit
@@ -16,6 +17,17 @@ Key = tuple[str | int | None, ...]
 Reported = frozenset[Key]
 """State: (node, daemon's incarnation, job, epoch, rank, rule, line) of each node's newest hits, and
 ("", job, epoch, rule) of what is looked for in every job: told once an epoch, not by each rank."""
+
+
+class LogLines(Detector):
+    def __init__(self) -> None:
+        self._told: Reported = frozenset()
+
+    def heard(self, beat: Heartbeat, context: Context) -> Findings:
+        if not (beat.logs or self._told):
+            return ()
+        self._told, findings = judge(self._told, beat, context.seats)
+        return findings
 
 
 def judge(

@@ -11,6 +11,9 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from holdfast.driver.watch import jobs
+from holdfast.driver.watch.detector import Context, Detector
+from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings, NodeSeen, evidence
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, Probe
@@ -33,6 +36,31 @@ class ProbeHistory(msgspec.Struct, frozen=True, kw_only=True):
     met: set[Pair]
     since_s: Mapping[Pair, float] = {}  # unanswered while a job stands still
     told: Mapping[str, int] = {}  # by job: the epoch that it was told of
+
+
+class UnreachablePairs(Detector):
+    """Of nodes that speak to a driver which hears most of them."""
+
+    def __init__(self) -> None:
+        self._probes = ProbeHistory(met=set())
+
+    def heard(self, beat: Heartbeat, context: Context) -> Findings:
+        if beat.probes:
+            heard(self._probes, beat)
+        return ()
+
+    def looked_at(self, job: JobSeen, context: Context) -> Findings:
+        if not context.sees_most:
+            return ()
+        quiet_s, fresh_s = jobs.quiet_s(job, context.now), context.late_s + 0.25
+        self._probes, findings = judge(
+            self._probes, job.expected, context.nodes, quiet_s, fresh_s, context.now
+        )
+        return findings
+
+    def drop(self, job: str) -> None:
+        told = {name: epoch for name, epoch in self._probes.told.items() if name != job}
+        self._probes = msgspec.structs.replace(self._probes, told=told)
 
 
 def heard(apart: ProbeHistory, beat: Heartbeat) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import NOTHING, Findings, Recalled
 from holdfast.driver.watch.store_failing import finding
 from holdfast.protocol.faults import Finding, Kind
@@ -30,6 +31,19 @@ class NodeSaves(msgspec.Struct, frozen=True, kw_only=True):
 
 Savings = Mapping[str, NodeSaves]
 """State, by node."""
+
+
+class SkippedSaves(Detector):
+    def __init__(self) -> None:
+        self._savings: Savings = {}
+
+    def reported(self, seen: Observed, context: Context) -> Findings:
+        recalled = context.recalled_of(seen.job or "")
+        self._savings, findings = judge(self._savings, seen, recalled)
+        return findings
+
+    def drop(self, job: str) -> None:
+        self._savings = {node: each for node, each in self._savings.items() if each.job != job}
 
 
 def judge(

@@ -33,8 +33,6 @@ from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import RankProgress
 from holdfast.telemetry.analysis import hang
 
-QUIET_S = 1.0
-"""Nothing moves in any ring: at ten samples a second this is ten that agree."""
 LOOK_AGAIN_S = 0.5
 """Following the waits of 12,000 ranks takes some tenths of a second: not at every tick."""
 DARK_FLOORS = 6
@@ -50,6 +48,7 @@ GONE = frozenset({"gone", "Z", "X"})
 class Still(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """State of one job: what was told, and what paused before."""
 
+    epoch: int
     began_s: float
     looked_s: float = 0.0  # when waits were last followed
     told_epoch: int | None = None
@@ -93,6 +92,15 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         return idle_s(self.seen, self.cpu) if self.seen is not None else self.stood_s
 
 
+def begun(before: Still | None, epoch: int, at_s: float) -> Still:
+    """In an attempt that began then; what paused in those before it stays known."""
+    if before is None:
+        return Still(epoch=epoch, began_s=at_s)
+    if before.epoch == epoch:
+        return before
+    return msgspec.structs.replace(before, epoch=epoch, began_s=at_s, named="", worst=(0.0, 0.0))
+
+
 def judge(
     still: Still,
     expected: Expectation,
@@ -104,7 +112,8 @@ def judge(
     unit: str = "step",
     odd: Odd | None = None,
 ) -> tuple[Still, Findings]:
-    """At most one finding an epoch that is acted on, for a job whose rings are quiet for QUIET_S.
+    """At most one finding an epoch that is acted on, for a job whose rings are quiet (`QUIET_S` of
+    `jobs`).
 
     `ranks` is the progress of those that are heard of, aged to `now`; `cpu` what they use;
     `unit` is what the pace is of, steps or collectives; `odd` is who is in another collective than

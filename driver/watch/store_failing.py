@@ -11,6 +11,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import NOTHING, Findings, Recalled, evidence
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Observed
@@ -30,6 +31,19 @@ class Failing(msgspec.Struct, frozen=True):
 
 Stores = Mapping[str, Failing]
 """Those that fail, by job."""
+
+
+class FailingStores(Detector):
+    def __init__(self) -> None:
+        self._stores: Stores = {}
+
+    def reported(self, seen: Observed, context: Context) -> Findings:
+        recalled = context.recalled_of(seen.job or "")
+        self._stores, findings = judge(self._stores, seen, recalled)
+        return findings
+
+    def drop(self, job: str) -> None:
+        self._stores = {name: each for name, each in self._stores.items() if name != job}
 
 
 def judge(stores: Stores, seen: Observed, recalled: Recalled = NOTHING) -> tuple[Stores, Findings]:

@@ -3,6 +3,7 @@
 The node of rank 0 alone deletes. Where its place moves, the next one's sweep takes it back.
 """
 
+from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import NOTHING, Findings, Recalled
 from holdfast.driver.watch.store_failing import finding
 from holdfast.protocol.faults import Kind
@@ -10,6 +11,19 @@ from holdfast.protocol.messages import Observed
 
 Filling = frozenset[str]
 """Jobs of which it was said."""
+
+
+class FillingStores(Detector):
+    def __init__(self) -> None:
+        self._filling: Filling = frozenset()
+
+    def reported(self, seen: Observed, context: Context) -> Findings:
+        recalled = context.recalled_of(seen.job or "")
+        self._filling, findings = judge(self._filling, seen, recalled)
+        return findings
+
+    def drop(self, job: str) -> None:
+        self._filling -= {job}
 
 
 def judge(

@@ -5,13 +5,30 @@ Pure. Nothing is done about it: training goes on, though no checkpoint becomes w
 
 from collections.abc import Mapping
 
-from holdfast.driver.watch.model import Findings, evidence
+from holdfast.driver.watch.detector import Context, Detector
+from holdfast.driver.watch.model import Findings, Recalled, evidence
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Observed
 
 Sharing = Mapping[str, frozenset[str]]
 """By job of which it was said: nodes that do not see their neighbour's. None is left where those
 have left the job: the next one that sees its neighbour clears it."""
+
+
+class StoresNotShared(Detector):
+    def __init__(self) -> None:
+        self._sharing: Sharing = {}
+
+    def recall(self, job: str, told: Recalled) -> None:
+        if node := told.get(Kind.STORE_NOT_SHARED):
+            self._sharing = {**self._sharing, job: frozenset({node})}
+
+    def reported(self, seen: Observed, context: Context) -> Findings:
+        self._sharing, findings = judge(self._sharing, seen)
+        return findings
+
+    def drop(self, job: str) -> None:
+        self._sharing = {name: nodes for name, nodes in self._sharing.items() if name != job}
 
 
 def judge(sharing: Sharing, seen: Observed) -> tuple[Sharing, Findings]:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from holdfast.driver.watch.detector import Context, Detector
+from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings, evidence
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat
@@ -47,6 +49,18 @@ class Flows(msgspec.Struct, kw_only=True):
 
 Nodes = dict[str, Flows]
 """Of one job."""
+
+
+class ChangedTraffic(Detector):
+    def __init__(self) -> None:
+        self._nodes: dict[str, Nodes] = {}  # by job
+
+    def heard_of(self, beat: Heartbeat, job: JobSeen, context: Context) -> Findings:
+        nodes = self._nodes.setdefault(job.expected.job, {})
+        return judge(nodes, beat, job.expected, context.now)
+
+    def drop(self, job: str) -> None:
+        self._nodes.pop(job, None)
 
 
 def judge(nodes: Nodes, beat: Heartbeat, expected: Expectation, now: float) -> Findings:

@@ -1,439 +1,289 @@
 """`Watch`: where the river of heartbeats ends and findings begin.
 
 Called by the driver's node sessions (heartbeats, connections), its facts loop, and its ticks. It
-folds all of it into the detectors beside this file, which are pure; it alone holds their states,
-and all of them may be lost, but for what was told and has to be taken back: that is recalled. Must
-not act, wait or read a clock.
+knows the nodes, and how far jobs are, and asks the detectors of `registry` what they make of it.
+All may be lost, but for what was told and has to be taken back: that is recalled. Must not act,
+wait or read a clock.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Set
-from contextlib import AbstractContextManager, nullcontext
-from typing import TypeVar, Unpack
+from collections.abc import Callable, Iterable, Set
+from contextlib import nullcontext
+from typing import TypeVar
 
 import msgspec
 
 from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen, StepsRepeated
-from holdfast.driver.watch import (
-    agents,
-    collective_diverged,
-    collective_skipped,
-    doubt,
-    gpus,
-    host_pressure,
-    jobs,
-    kernel,
-    last_step_progress,
-    links,
-    logs,
-    neighbours,
-    pair_unreachable,
-    saves_skipped,
-    silence,
-    slow,
-    standstill,
-    store_failing,
-    store_filling,
-    store_not_shared,
-    traffic,
-)
+from holdfast.driver.watch import jobs, last_step_progress, neighbours, nodes, registry
 from holdfast.driver.watch import pace as pacing
+from holdfast.driver.watch.detector import (
+    Context,
+    Detector,
+    Guard,
+    HearsExecutors,
+    HearsJobs,
+    HearsNodes,
+    LooksAtJobs,
+    LooksAtNodes,
+)
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import (
-    NOTHING,
     Expectation,
     Findings,
     JobProgress,
     NodeSeen,
     Recalled,
-    SeenChanges,
     Settings,
 )
-from holdfast.driver.watch.pair_unreachable import ProbeHistory
 from holdfast.protocol import messages
-from holdfast.protocol.faults import ALL_CLEAR, Finding, Kind
+from holdfast.protocol.faults import ALL_CLEAR, Finding
 from holdfast.protocol.messages import Heartbeat, Observed
-from holdfast.telemetry.analysis import hang
 
-Guard = Callable[[str], AbstractContextManager[object]]
-_Known = TypeVar("_Known")
+_Asked = TypeVar("_Asked")
 
 
 class Watch:
-    """All detectors of one driver. `fence` is entered around what is done for one job."""
+    """All detectors of one driver. `guard` is entered around what is done for one job."""
 
-    def __init__(self, settings: Settings | None = None, *, guard: Guard = nullcontext) -> None:
-        self._settings = settings or Settings()
-        self._guard = guard
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        guard: Guard = nullcontext,
+        detectors: Iterable[Detector] | None = None,
+    ) -> None:
+        self._context = Context(settings=settings or Settings(), guard=guard)
         self._began_s: float | None = None
-        self._now_s = 0.0
-        self._nodes: dict[str, NodeSeen] = {}
-        self._jobs: dict[str, JobSeen] = {}
-        self._wanted: dict[str, Expectation] = {}
-        self._on_node: dict[str, Expectation] = {}
-        self._orders: dict[str, messages.WatchOrder] | None = None
-        self._silence: silence.Reported = frozenset()
-        self._kernel: kernel.Reported = frozenset()
-        self._logs: logs.Reported = frozenset()
-        self._links: dict[str, links.Links] = {}
-        self._gpus: dict[str, gpus.Told] = {}
-        self._pressure: host_pressure.Reported = frozenset()
-        self._mismatch: dict[str, collective_skipped.Groups] = {}
-        self._unlike: dict[str, collective_diverged.Unlike] = {}
-        self._slow: dict[str, slow.Slow] = {}
-        self._traffic: dict[str, traffic.Nodes] = {}
-        self._savings: saves_skipped.Savings = {}
-        self._stores: store_failing.Stores = {}
-        self._sharing: store_not_shared.Sharing = {}
+        self._known: set[str] = set()  # jobs of which somebody may know something
         self._takings: last_step_progress.Takings = {}
-        self._agents: agents.Silent = {}
-        self._filling: store_filling.Filling = frozenset()
-        self._recalled: dict[str, Recalled] = {}
-        self._apart = ProbeHistory(met=set())
+        self._orders: dict[str, messages.WatchOrder] | None = None
+        self.detectors = tuple(registry.detectors() if detectors is None else detectors)
+        self._hear_nodes = [each for each in self.detectors if isinstance(each, HearsNodes)]
+        self._hear_jobs = [each for each in self.detectors if isinstance(each, HearsJobs)]
+        self._hear_executors = [each for each in self.detectors if isinstance(each, HearsExecutors)]
+        self._look_at_nodes = [each for each in self.detectors if isinstance(each, LooksAtNodes)]
+        self._look_at_jobs = [each for each in self.detectors if isinstance(each, LooksAtJobs)]
 
     # ------------------------------------------------------------ what the driver tells
 
     def expect(self, expected: Expectation) -> None:
         """This epoch of the job should run; the detectors start with it at the next tick."""
-        self._wanted[expected.job] = expected
+        self._known.add(expected.job)
+        self._context.expected[expected.job] = expected
         self._rearrange()
 
     def recall(self, job: str, told: Recalled) -> None:
         """What an earlier driver told of the job and did not take back, before its nodes speak."""
-        self._recalled[job] = told
-        if node := told.get(Kind.STORE_NOT_SHARED):
-            self._sharing = {**self._sharing, job: frozenset({node})}
+        self._known.add(job)
+        self._context.recalled[job] = told
+        for each in self.detectors:
+            each.recall(job, told)
 
     def forget(self, job: str) -> None:
         """The job has no ranks now."""
-        self._wanted.pop(job, None)
+        self._context.expected.pop(job, None)
         self._rearrange()
 
     def keep(self, jobs: Set[str]) -> None:
         """These jobs have not ended. Of all others nothing is known any more."""
-        kept = self._wanted.keys() | jobs
-        self._jobs = _only(self._jobs, kept)
-        self._mismatch = _only(self._mismatch, kept)
-        self._unlike = _only(self._unlike, kept)
-        self._slow = _only(self._slow, kept)
-        self._traffic = _only(self._traffic, kept)
-        self._savings = {at: each for at, each in self._savings.items() if each.job in kept}
-        self._takings = _only(self._takings, kept)
-        self._recalled = _only(self._recalled, kept)
-        self._stores = _only(self._stores, kept)
-        self._sharing = _only(self._sharing, kept)
-        self._agents = _only(self._agents, kept)
-        self._filling &= kept
+        over = self._known - jobs - self._context.expected.keys()
+        self._known -= over
+        for job in over:
+            self._drop(job)
 
     def connected(self, node: str, process: str, now: float) -> None:
-        seen = self._seen(node, now)
-        left = {name: at for name, at in seen.left_s.items() if name != process}
-        why = {name: text for name, text in seen.why.items() if name != process}
-        since = {**seen.connected_s, process: now}
-        self._put(seen, left_s=left, connected_s=since, why=why)
+        self._put(nodes.connected(self._seen(node, now), process, now))
 
     def disconnected(self, node: str, process: str, now: float, why: str = "") -> None:
-        seen = self._seen(node, now)
-        since = {name: at for name, at in seen.connected_s.items() if name != process}
-        left = {**seen.left_s, process: now}
-        if since or seen.present is not None or node in self._on_node:
-            self._put(seen, connected_s=since, left_s=left, why={**seen.why, process: why})
+        seen = nodes.disconnected(self._seen(node, now), process, now, why)
+        if seen.connected_s or seen.present is not None or node in self._context.seats:
+            self._put(seen)
         else:  # neither the cluster nor a job knows it, and now it has gone
-            self._nodes.pop(node, None)
+            self._context.nodes.pop(node, None)
             self._orders = None
 
     def gone(self, node: str, now: float) -> None:
         """What ran on the node is gone for good: whatever comes next begins its life anew."""
-        seen = self._nodes.get(node)
-        if seen is not None:
-            self._nodes[node] = NodeSeen(node=node, known_s=now, present=seen.present)
+        if seen := self._context.nodes.get(node):
+            self._put(NodeSeen(node=node, known_s=now, present=seen.present))
 
     def fact(self, node: str, present: bool, now: float) -> None:
         """The cluster's word on a node."""
-        self._put(self._seen(node, now), present=present)
+        self._put(nodes.changed(self._seen(node, now), present=present))
 
     def stood_still(self, now: float) -> None:
         """Nobody listened for a while, in which `now` stood: who was heard before has to be heard
         again before anybody is accused, as after a start. What is known of jobs stays.
         """
         self._began_s = now
-        for seen in self._nodes.values():
-            connected = dict.fromkeys(seen.connected_s, now)
-            left = dict.fromkeys(seen.left_s, now)
-            self._put(seen, known_s=now, heard_s=None, connected_s=connected, left_s=left)
-        for name, job in self._jobs.items():
+        for seen in self._context.nodes.values():
+            self._put(nodes.unheard(seen, now))
+        for name, job in self._context.jobs.items():
             pace = pacing.unseen(job.pace)
-            self._jobs[name] = msgspec.structs.replace(job, pace=pace, unseen_s=now)
+            self._context.jobs[name] = msgspec.structs.replace(job, pace=pace, unseen_s=now)
 
     # ------------------------------------------------------------ what the nodes tell
 
     def heard(self, beat: Heartbeat, now: float) -> list[AnyEvent]:
         """Take in a heartbeat; what it shows by being there."""
-        self._begin(now)
-        seen, alive = self._seen(beat.node, now), beat.executor_alive
-        self._put(
-            seen, heard_s=now, probes=beat.probes, executor_alive=alive, unreadable=beat.unreadable
-        )
-        if beat.probes:
-            pair_unreachable.heard(self._apart, beat)
-        self._kernel, found = kernel.judge(self._kernel, beat)
-        self._pressure, short = host_pressure.judge(self._pressure, beat, self._settings)
-        down, hits = self._of_links(beat, now), self._of_logs(beat)
-        broken = self._of_gpus(beat, now)
-        told = (*found, *short, *down, *hits, *broken, *self._of_job(beat, now))
-        return [_found(each) for each in told]
+        context = self._begin(now)
+        self._put(nodes.heard(self._seen(beat.node, now), beat, now))
+        job = self._job_on(beat.node)
+        name = None if job is None else job.expected.job
+        found = self._asked(name, self._hear_nodes, lambda one: one.heard(beat, context))
+        if job is not None:
+            found += self._of_job(beat, job)
+        return self._told(found)
 
-    def _of_gpus(self, beat: Heartbeat, now: float) -> Findings:
-        before = self._gpus.get(beat.node, {})
-        if not (beat.gpus or before):
-            return ()
-        self._gpus[beat.node], broken = gpus.judge(before, beat, self._settings, now)
-        return broken
-
-    def _of_links(self, beat: Heartbeat, now: float) -> Findings:
-        before = self._links.get(beat.node, {})
-        if not (beat.nics or before):
-            return ()
-        self._links[beat.node], down = links.judge(before, beat, self._settings, now)
-        return down
-
-    def _of_logs(self, beat: Heartbeat) -> Findings:
-        if not (beat.logs or self._logs):
-            return ()
-        self._logs, hits = logs.judge(self._logs, beat, self._on_node)
-        return hits
+    def _of_job(self, beat: Heartbeat, job: JobSeen) -> list[Finding]:
+        name, context = job.expected.job, self._context
+        found = self._asked(name, self._hear_jobs, lambda one: one.heard_of(beat, job, context))
+        with context.guard(name):
+            jobs.heard(job, beat, context.now)
+        return found
 
     def observed(self, seen: Observed) -> list[AnyEvent]:
         """Take in an executor's report: how far ranks were that died, how far its store is with a
         step that is waited for, and what it shows of its job's checkpoints."""
-        if job := self._jobs.get(seen.job or ""):
-            jobs.ended(job, seen, self._now_s)
-        recalled = self._recalled.get(seen.job or "", NOTHING)
-        self._stores, failing = store_failing.judge(self._stores, seen, recalled)
-        self._savings, skipped = saves_skipped.judge(self._savings, seen, recalled)
-        self._filling, fills = store_filling.judge(self._filling, seen, recalled)
-        found = (*failing, *skipped, *fills)
-        self._sharing, shared = store_not_shared.judge(self._sharing, seen)
-        for each in found:
-            self._take_back(each)
-        saves = last_step_progress.judge(self._takings, seen, self._now_s)
-        self._agents, silent = agents.judge(self._agents, seen)
-        return [*map(_found, (*found, *shared, *silent)), *([saves] if saves else [])]
-
-    def _take_back(self, finding: Finding) -> None:
-        """What was recalled is over: a node that comes to the job later knows nothing of it."""
-        over, job = ALL_CLEAR.get(finding.kind), finding.job or ""
-        if over is not None and job in self._recalled:
-            rest = {kind: node for kind, node in self._recalled[job].items() if kind is not over}
-            self._recalled[job] = rest
-
-    def _of_job(self, beat: Heartbeat, now: float) -> Findings:
-        found: Findings = ()
-        expected = self._on_node.get(beat.node)
-        if expected is not None and expected.job in self._jobs:
-            with self._guard(expected.job):
-                found = self._compared(beat, expected, now)
-        return found
-
-    def _compared(self, beat: Heartbeat, expected: Expectation, now: float) -> Findings:
-        self._timed(beat, expected)
-        jobs.heard(self._jobs[expected.job], beat, now)
-        before = self._mismatch.get(expected.job, collective_skipped.Groups())
-        self._mismatch[expected.job], skipped = collective_skipped.judge(before, beat, expected)
-        known = self._unlike.get(expected.job, collective_diverged.Unlike())
-        self._unlike[expected.job], odd = collective_diverged.judge(known, beat, expected)
-        flows = self._traffic.setdefault(expected.job, {})
-        return (*skipped, *odd, *traffic.judge(flows, beat, expected, now))
-
-    def _timed(self, beat: Heartbeat, expected: Expectation) -> None:
-        name = expected.job
-        known, told = self._slow.get(name, slow.Slow()), self._recalled.get(name, NOTHING)
-        self._slow[name] = slow.fold(known, beat, self._jobs[name].ranks, expected, told)
+        context = self._context
+        if seen.job is not None:
+            self._known.add(seen.job)
+        if job := context.jobs.get(seen.job or ""):
+            jobs.ended(job, seen, context.now)
+        found = self._asked(seen.job, self._hear_executors, lambda one: one.reported(seen, context))
+        saves = last_step_progress.judge(self._takings, seen, context.now)
+        return [*self._told(found), *([saves] if saves else [])]
 
     # ------------------------------------------------------------ what shows by its absence
 
     def tick(self, now: float) -> list[AnyEvent]:
-        """Look at what did not happen. Nobody is accused before most nodes have reported."""
-        self._begin(now)
-        found: list[AnyEvent] = []
-        if self._may_judge(now):
-            told, findings = silence.judge(
-                self._silence, self._nodes, self._around(now), self._settings, now
-            )
-            self._silence = told
-            found += map(_found, findings)
-        for name in [name for name in self._wanted if name in self._jobs]:
-            with self._guard(name):
-                found += self._looked_at(name, now)
-        return found
+        """Look at what did not happen."""
+        context = self._begin(now)
+        context.sees_most = self._sees_most(now)
+        found = self._asked(None, self._look_at_nodes, lambda one: one.looked(context))
+        events = self._told(found)
+        for job in list(context.running()):
+            with context.guard(job.expected.job):
+                events += self._stepped(job, now)
+                events += self._told(self._looked_at(job.expected.job))
+        return events
 
-    def _looked_at(self, name: str, now: float) -> Iterator[AnyEvent]:
-        job, steps = jobs.stepped(self._jobs[name], now, self._period_s())
-        self._jobs[name] = job  # what is told now is not told again, whatever is met below
-        yield from (_progress(self._wanted[name], each) for each in steps)
-        if self._may_judge(now):
-            yield from map(_found, self._cannot_meet(job, now))
-            yield from map(_found, self._holds_up(job, now))
-        self._jobs[name], findings = self._stands_still(job, now)
-        yield from map(_found, (*findings, *self._went_on(job)))
+    def _stepped(self, job: JobSeen, now: float) -> list[AnyEvent]:
+        name, context = job.expected.job, self._context
+        context.jobs[name], steps = jobs.stepped(job, now, context.period_s)
+        return [_progress(context.expected[name], each) for each in steps]
+
+    def _looked_at(self, name: str) -> list[Finding]:
+        job, context = self._context.jobs[name], self._context
+        return self._asked(name, self._look_at_jobs, lambda one: one.looked_at(job, context))
 
     def instructions(self) -> dict[str, messages.WatchOrder]:
         """What each daemon should do, whole."""
         if self._orders is None:
-            wanted = tuple(self._wanted.values())
-            self._orders = neighbours.instructions(self._nodes.keys(), wanted, self._settings)
+            context = self._context
+            wanted = tuple(context.expected.values())
+            self._orders = neighbours.instructions(context.nodes, wanted, context.settings)
         return self._orders
 
     # ------------------------------------------------------------ what the pages ask
 
     def progress(self, job: str) -> JobProgress | None:
         """The job's progress; None while it has no ranks."""
-        seen = self._jobs.get(job)
-        return (
-            jobs.progress(seen, self._now_s) if seen is not None and job in self._wanted else None
-        )
+        seen, context = self._context.jobs.get(job), self._context
+        running = seen is not None and job in context.expected
+        return jobs.progress(seen, context.now) if seen is not None and running else None
 
     def completed_step(self, job: str) -> int | None:
         """The last step that all ranks of the newest epoch have completed, where it is known."""
-        seen = self._jobs.get(job)
+        seen = self._context.jobs.get(job)
         return seen.completed_step() if seen is not None and not jobs.relative(seen) else None
-
-    def unreadable(self, node: str) -> tuple[str, ...]:
-        """What the node's daemon cannot read, as it said last."""
-        return self._seen(node, self._now_s).unreadable
 
     def saved_steps(self, job: str) -> int:
         """How many steps of the newest epoch its script has saved, where ranks count them from
         their own start."""
-        seen, wanted = self._jobs.get(job), self._wanted.get(job)
+        seen, wanted = self._context.jobs.get(job), self._context.expected.get(job)
         if seen is None or wanted is None or seen.expected.epoch != wanted.epoch:
             return 0
         return jobs.saved(seen)
 
+    def unreadable(self, node: str) -> tuple[str, ...]:
+        """What the node's daemon cannot read, as it said last."""
+        return self._seen(node, self._context.now).unreadable
+
     # ------------------------------------------------------------ inside
 
+    def _asked(
+        self, job: str | None, detectors: Iterable[_Asked], ask: Callable[[_Asked], Findings]
+    ) -> list[Finding]:
+        """What each of them finds. One that meets a defect in a job's affairs costs that job what
+        it finds, and the others go on."""
+        found: list[Finding] = []
+        left, asked = iter(detectors), False
+        while not asked:
+            with nullcontext() if job is None else self._context.guard(job):
+                for each in left:
+                    found += ask(each)
+                asked = True
+        return found
+
+    def _told(self, findings: Iterable[Finding]) -> list[AnyEvent]:
+        """What was recalled and is over is taken back once: a node that comes to the job later
+        knows nothing of it."""
+        told: list[AnyEvent] = []
+        for finding in findings:
+            over, known = ALL_CLEAR.get(finding.kind), self._context.recalled
+            if over is not None and (job := finding.job or "") in known:
+                known[job] = {kind: at for kind, at in known[job].items() if kind is not over}
+            told.append(Found(finding=finding))
+        return told
+
     def _seen(self, node: str, now: float) -> NodeSeen:
-        return self._nodes.get(node) or NodeSeen(node=node, known_s=now)
+        return self._context.nodes.get(node) or NodeSeen(node=node, known_s=now)
+
+    def _put(self, seen: NodeSeen) -> None:
+        if seen.node not in self._context.nodes:
+            self._orders = None
+        self._context.nodes[seen.node] = seen
+
+    def _job_on(self, node: str) -> JobSeen | None:
+        expected = self._context.seats.get(node)
+        return None if expected is None else self._context.jobs.get(expected.job)
 
     def _rearrange(self) -> None:
-        self._on_node = {node: each for each in self._wanted.values() for node in each.nodes}
+        wanted = self._context.expected.values()
+        self._context.seats = {node: each for each in wanted for node in each.nodes}
         self._orders = None
 
-    def _put(self, seen: NodeSeen, **changes: Unpack[SeenChanges]) -> None:
-        if seen.node not in self._nodes:
-            self._orders = None
-        self._nodes[seen.node] = msgspec.structs.replace(seen, **changes)
+    def _drop(self, job: str) -> None:
+        for known in (self._context.jobs, self._context.recalled, self._takings):
+            known.pop(job, None)
+        for each in self.detectors:
+            each.drop(job)
 
-    def _begin(self, now: float) -> None:
+    def _begin(self, now: float) -> Context:
         """Start what is newly expected; the first call of all starts the grace."""
-        self._now_s = now
+        self._context.now = now
         if self._began_s is None:
             self._began_s = now
-        for name, expected in self._wanted.items():
-            before = self._jobs.get(name)
+        for name, expected in self._context.expected.items():
+            before = self._context.jobs.get(name)
             if before is None or before.expected is not expected:
-                with self._guard(name):
+                with self._context.guard(name):
                     self._expect(before, expected, now)
+        return self._context
 
     def _expect(self, before: JobSeen | None, expected: Expectation, now: float) -> None:
-        name = expected.job
         if before is not None and before.expected.number != expected.number:
-            self._recalled.pop(name, None)
-            self._stores = {job: seen for job, seen in self._stores.items() if job != name}
-            self._filling -= {name}
-            self._sharing = {job: seen for job, seen in self._sharing.items() if job != name}
-        self._jobs[name] = jobs.expect(before, expected, now)
+            self._drop(expected.job)  # it is another job of that name
+            before = None
+        self._context.jobs[expected.job] = jobs.expect(before, expected, now)
         for node in expected.nodes:
             self._put(self._seen(node, now))
 
-    def _period_s(self) -> float:
-        return neighbours.period_s(len(self._nodes), self._settings)
-
-    def _may_judge(self, now: float) -> bool:
+    def _sees_most(self, now: float) -> bool:
         """After a start: once most of the nodes have reported, or a grace is over."""
         began_s = self._began_s if self._began_s is not None else now
-        known = [seen for seen in self._nodes.values() if seen.present is not False]
-        reported = sum(1 for seen in known if seen.heard_s is not None)
-        return 2 * reported > len(known) or now - began_s > self._settings.start_grace_s
-
-    def _around(self, now: float) -> silence.Around:
-        period_s = self._period_s()
-        late_s = self._settings.missed_periods * period_s
-        silent = [s for s in self._nodes.values() if s.heard_s and now - s.heard_s > late_s]
-        return silence.Around(
-            period_s=period_s,
-            seated=frozenset(self._on_node),
-            held_up=self._held_up(now) if silent else {},
-        )
-
-    def _held_up(self, now: float) -> dict[str, float]:
-        """Nodes whose ranks the others wait for, and for how long nothing has moved."""
-        held_up: dict[str, float] = {}
-        for name in [name for name in self._wanted if name in self._jobs]:
-            with self._guard(name):
-                held_up.update(_held_up(self._jobs[name], now))
-        return held_up
-
-    def _cannot_meet(self, job: JobSeen, now: float) -> Findings:
-        quiet_s = jobs.quiet_s(job, now)
-        fresh_s = self._settings.missed_periods * self._period_s() + 0.25
-        self._apart, findings = pair_unreachable.judge(
-            self._apart, job.expected, self._nodes, quiet_s, fresh_s, now
-        )
-        return findings
-
-    def _holds_up(self, job: JobSeen, now: float) -> Findings:
-        timed = self._slow.get(job.expected.job)
-        if timed is None:
-            return ()
-        findings = slow.judge(timed, job.ranks, job.expected, self._period_s(), now)
-        for each in findings:
-            self._take_back(each)
-        return findings
-
-    def _stands_still(self, job: JobSeen, now: float) -> tuple[JobSeen, Findings]:
-        pace, unit = jobs.tempo(job)
-        if jobs.quiet_s(job, now) <= standstill.QUIET_S:
-            still, findings = standstill.ended(job.still, job.expected, pace)
-            return msgspec.structs.replace(job, still=still), findings
-        ranks = jobs.fresh(job, now)
-        still, findings = standstill.judge(
-            job.still,
-            job.expected,
-            ranks,
-            pace,
-            jobs.cpu(job, now),
-            self._settings,
-            now,
-            unit,
-            self._odd(job),
-        )
-        marked = doubt.marked(findings, ranks, len(job.places), job.jumps, now)
-        return msgspec.structs.replace(job, still=still), marked
-
-    def _went_on(self, job: JobSeen) -> Findings:
-        name, (pace, unit) = job.expected.job, jobs.tempo(job)
-        known = self._unlike.get(name, collective_diverged.Unlike())
-        self._unlike[name], findings = collective_diverged.went_on(known, job.expected, pace, unit)
-        return findings
-
-    def _odd(self, job: JobSeen) -> collective_diverged.Odd | None:
-        """What was found of its attempt: `expect` may have come since, and heartbeats not."""
-        known = self._unlike.get(job.expected.job, collective_diverged.Unlike())
-        return known.odd if known.epoch == job.expected.epoch else None
-
-
-def _only(known: Mapping[str, _Known], jobs: Set[str]) -> dict[str, _Known]:
-    return {job: each for job, each in known.items() if job in jobs}
-
-
-def _held_up(job: JobSeen, now: float) -> dict[str, float]:
-    """The node of the rank that the others of the job wait for, and for how long nothing moves."""
-    quiet_s = jobs.quiet_s(job, now)
-    if quiet_s <= standstill.QUIET_S:
-        return {}
-    ranks = jobs.fresh(job, now)
-    rank = hang.culprit(ranks, job.places.keys() - ranks.keys()).rank
-    return {} if rank is None else {job.places[rank]: quiet_s}
+        over = now - began_s > self._context.settings.start_grace_s
+        return over or nodes.most_have_reported(self._context.nodes.values())
 
 
 def _progress(expected: Expectation, told: jobs.Begun | jobs.Further) -> AnyEvent:
@@ -443,7 +293,3 @@ def _progress(expected: Expectation, told: jobs.Begun | jobs.Further) -> AnyEven
     return ProgressSeen(
         job=job, epoch=epoch, step=told.step, before=told.before, stepless=told.stepless
     )
-
-
-def _found(finding: Finding) -> AnyEvent:
-    return Found(finding=finding)

@@ -18,10 +18,12 @@ from holdfast.driver.follow.guard import Guard
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import TemporaryError
 from holdfast.driver.watch import Expectation, Watch, jobs
-from holdfast.driver.watch.model import Recalled
+from holdfast.driver.watch.detector import Context, Detector
+from holdfast.driver.watch.jobs import JobSeen
+from holdfast.driver.watch.model import Findings, Recalled
 from holdfast.kit.clock import SystemClock
-from holdfast.protocol.faults import Blame, Kind, Weight
-from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
+from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.messages import Heartbeat, Observed, RankProgress, Seat
 
 
 def followed(loop: Loop) -> Feed:
@@ -90,13 +92,60 @@ def test_a_job_of_which_the_detectors_meet_a_defect_leaves_the_others_watched(
     assert "test_driver_guard.py" in found.finding.evidence[0].text
 
 
-def test_steps_are_told_once_though_a_defect_is_met_after_them(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    watch = Watch(guard=Guard(lambda event: None, costs="").around)
+class Broken(Detector):
+    """Meets a defect in all that it is asked."""
+
+    def heard(self, beat: Heartbeat, context: Context) -> Findings:
+        raise KeyError("a defect of ours")
+
+    def heard_of(self, beat: Heartbeat, job: JobSeen, context: Context) -> Findings:
+        raise KeyError("a defect of ours")
+
+    def reported(self, seen: Observed, context: Context) -> Findings:
+        raise KeyError("a defect of ours")
+
+    def looked_at(self, job: JobSeen, context: Context) -> Findings:
+        raise KeyError("a defect of ours")
+
+
+class Sound(Detector):
+    """Finds something in each."""
+
+    FOUND = Finding(kind=Kind.COUNTERS, weight=Weight.REPORT, summary="it is so")
+
+    def heard(self, beat: Heartbeat, context: Context) -> Findings:
+        return (self.FOUND,)
+
+    def heard_of(self, beat: Heartbeat, job: JobSeen, context: Context) -> Findings:
+        return (self.FOUND,)
+
+    def reported(self, seen: Observed, context: Context) -> Findings:
+        return (self.FOUND,)
+
+    def looked_at(self, job: JobSeen, context: Context) -> Findings:
+        return (self.FOUND,)
+
+
+def test_a_detector_that_meets_a_defect_stops_no_other() -> None:
+    told: list[Any] = []
+    guard = Guard(told.append, costs="nobody sees whether it stands still")
+    watch = Watch(guard=guard.around, detectors=[Broken(), Sound(), Broken(), Sound()])
+    seat = Seat(rank=0, local_rank=0, node="n", address="::")
+    watch.expect(Expectation(job="job", epoch=1, seats=(seat,)))
+    rank = RankProgress(rank=0, job="job", epoch=1, step=3)
+    beat = Heartbeat(node="n", incarnation="a", sequence=1, uptime_s=1.0, ranks=(rank,))
+    seen = Observed(node="n", incarnation="a", sequence=1, generation=1, epoch=1, job="job")
+    assert watch.heard(beat, 1.0) == [Found(finding=Sound.FOUND)] * 4
+    assert watch.observed(seen) == [Found(finding=Sound.FOUND)] * 2
+    assert watch.tick(2.0)[-2:] == [Found(finding=Sound.FOUND)] * 2
+    assert watch.completed_step("job") == 3, "what it said of its ranks was taken in"
+    assert len({each.finding.evidence[0].text for each in told}) == len(told) == 4, "each once"
+
+
+def test_steps_are_told_once_though_a_defect_is_met_after_them() -> None:
+    watch = Watch(guard=Guard(lambda event: None, costs="").around, detectors=[Broken()])
     seat = Seat(rank=0, local_rank=0, node="n", address="::")
     watch.expect(Expectation(job="sick", epoch=1, seats=(seat,)))
-    monkeypatch.setattr(watch, "_stands_still", broken_for("sick", id, lambda job, now: "sick"))
     rank = RankProgress(rank=0, job="sick", epoch=1, step=3)
     beat = Heartbeat(node="n", incarnation="a", sequence=1, uptime_s=1.0, ranks=(rank,))
     watch.heard(beat, 1.0)

@@ -226,7 +226,7 @@ def test_what_an_earlier_driver_told_is_recalled_once(
     # type: ignore[arg-type]
     feed.follow(state)
     feed.follow(replace(state, incidents={9: told(9, Kind.STORE_FAILED)}))
-    assert dict(watch._recalled.get("a", {})) == recalled
+    assert dict(watch._context.recalled.get("a", {})) == recalled
 
 
 async def test_what_others_find_wrong_with_a_node_is_a_finding_once(

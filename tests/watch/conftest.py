@@ -1,12 +1,13 @@
 """A cluster of made-up daemons in virtual time, for the detectors."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from holdfast.driver.core.events import Found, ProgressSeen
 from holdfast.driver.watch import Expectation, Watch
+from holdfast.driver.watch.detector import Detector
 from holdfast.protocol.faults import Finding
 from holdfast.protocol.messages import (
     GroupProgress,
@@ -19,13 +20,22 @@ from holdfast.protocol.messages import (
     Seat,
 )
 
+Kind = TypeVar("Kind")
+
 
 class Cluster:
     """Nodes with two ranks each; time goes in tenths of a second, heartbeats every half."""
 
-    def __init__(self, nodes: int, *, first_step_s: float = 600.0, best_step: int = 0) -> None:
+    def __init__(
+        self,
+        nodes: int,
+        *,
+        first_step_s: float = 600.0,
+        best_step: int = 0,
+        detectors: Iterable[Detector] | None = None,
+    ) -> None:
         self.names = [f"node-{n}" for n in range(nodes)]
-        self.watch = Watch()
+        self.watch = Watch(detectors=detectors)
         self.now = 100.0
         self.epoch = 1
         self.step = 0
@@ -62,6 +72,10 @@ class Cluster:
                 **more,
             )
         )
+
+    def detector(self, kind: type[Kind]) -> Kind:
+        (found,) = [each for each in self.watch.detectors if isinstance(each, kind)]
+        return found
 
     def go(self, seconds: float) -> list[Finding]:
         """Let time pass; what was found meanwhile."""

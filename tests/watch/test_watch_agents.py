@@ -37,7 +37,9 @@ def test_a_silent_agent_is_told_once_a_node_and_attempt_and_its_store_is_not() -
     assert [each.node for each in told(watch, "n1", agent_silent=SILENT)] == ["n1"]
     assert told(watch, "n0") == []
     assert [each.epoch for each in told(watch, "n0", agent_silent=SILENT, epoch=2)] == [2]
-    assert watch._stores == {}
+    assert [each.kind for each in told(watch, "n0", store_error="it is full")] == [
+        Kind.STORE_FAILED
+    ]
 
 
 def test_with_the_job_it_is_forgotten() -> None:

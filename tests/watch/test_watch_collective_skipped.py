@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.driver.watch.collective_skipped import Tally
+from holdfast.driver.watch.collective_skipped import SkippedCollectives, Tally
 from holdfast.protocol.faults import Blame, Kind, Weight
 
 
@@ -102,7 +102,8 @@ def test_a_ranks_marks_cost_the_same_however_many_others_its_group_has(cluster: 
     many = cluster(8)
     marked(many, {}, {})
     assert many.go(10) == []
-    (marks,) = many.watch._mismatch["job"].groups.values()
+    skipped = many.detector(SkippedCollectives)
+    (marks,) = skipped._groups["job"].groups.values()
     assert marks.agreed
     marks.counts |= {rank: Untouched(marks.counts[rank]) for rank in range(2, 16)}
     many.step += 1

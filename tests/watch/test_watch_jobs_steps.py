@@ -52,7 +52,7 @@ class Script:
 
     def heard(self) -> int:
         """How far the heartbeats tell that it is."""
-        return int(self.world.watch._jobs["job"].pace.step)
+        return int(self.world.watch._context.jobs["job"].pace.step)
 
     def die(self, *steps: int) -> None:
         """Ranks of the first nodes do, the others' at the last of these steps."""
@@ -180,7 +180,7 @@ def test_a_step_counts_that_all_nodes_have_not_the_one_that_died_first(
     first, second = script.world.names
     script.relative = bool(partial)
     script.world.watch.observed(script.death(fast, first))
-    (job,) = script.world.watch._jobs.values()
+    (job,) = script.world.watch._context.jobs.values()
     assert heard <= job.completed_step() <= heard + A_BEAT, "what the pace of the slow one makes"
     script.world.watch.observed(script.death(heard + 1, second))
     assert job.completed_step() == heard + 1

@@ -5,6 +5,18 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.driver.watch import Watch
+from holdfast.driver.watch.agents import SilentAgents
+from holdfast.driver.watch.collective_diverged import DivergedCollectives
+from holdfast.driver.watch.collective_skipped import SkippedCollectives
+from holdfast.driver.watch.detector import Context
+from holdfast.driver.watch.saves_skipped import SkippedSaves
+from holdfast.driver.watch.slow_detector import SlowRanks
+from holdfast.driver.watch.standstill_detector import Standstills
+from holdfast.driver.watch.store_failing import FailingStores
+from holdfast.driver.watch.store_filling import FillingStores
+from holdfast.driver.watch.store_not_shared import StoresNotShared
+from holdfast.driver.watch.traffic import ChangedTraffic
 from holdfast.protocol.faults import Kind
 from holdfast.protocol.messages import Observed, RankStatus
 
@@ -12,9 +24,14 @@ from holdfast.protocol.messages import Observed, RankStatus
 def known(watch: Any, job: str) -> list[str]:
     """Where something of the job stands."""
     return [
+        type(holder).__name__
+        for holder in (watch, *watch.detectors)
+        for value in vars(holder).values()
+        if isinstance(value, dict | set | frozenset) and (job in value or _tells_of(value, job))
+    ] + [
         name
-        for name, value in vars(watch).items()
-        if isinstance(value, dict | frozenset) and (job in value or _tells_of(value, job))
+        for name in Context.__struct_fields__
+        if isinstance(value := getattr(watch._context, name), dict) and job in value
     ]
 
 
@@ -40,12 +57,14 @@ def test_of_a_job_that_has_ended_nothing_is_kept(cluster: Any) -> None:
     for node in two.names:
         assert two.watch.observed(seen(node, **away)) or node != "node-0"
     everything = known(two.watch, "job")
-    told = {"_stores", "_sharing", "_recalled", "_takings", "_savings", "_agents", "_filling"}
-    assert told | {"_jobs"} <= set(everything)
+    told = {FailingStores, StoresNotShared, SkippedSaves, SilentAgents, FillingStores, Standstills}
+    followed = {SlowRanks, SkippedCollectives, DivergedCollectives, ChangedTraffic}
+    assert {each.__name__ for each in told | followed | {Watch}} <= set(everything)
+    assert {"jobs", "recalled"} <= set(everything)
     two.watch.forget("job")
     two.watch.observed(seen("node-0", job=None))  # the other one is lost with its executor
     two.watch.keep({"other", "job"})
-    assert "_stores" in known(two.watch, "job"), "it is suspended, say"
+    assert "FailingStores" in known(two.watch, "job"), "it is suspended, say"
     two.watch.keep({"other"})
     assert known(two.watch, "job") == []
 

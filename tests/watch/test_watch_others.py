@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.driver.watch import Expectation, Watch
+from holdfast.driver.watch.logs import LogLines
 from holdfast.protocol.faults import Blame, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, LogHit, NicRates, Pressure, Seat
 from holdfast.protocol.xids import XIDS
@@ -166,7 +167,8 @@ def test_words_that_are_always_looked_for_are_reported_once_an_epoch_whatever_a_
     assert findings(watch, beat("other", logs=(hit_of(3, 7),))) == []
     assert len(findings(watch, beat(logs=(hit_of(4, 0),)))) == 1
     assert len(findings(watch, beat(logs=(hit_of(20, 0),)))) == 1
-    assert len(watch._logs) == 1, "what is long over is not remembered"
+    (lines,) = [each for each in watch.detectors if isinstance(each, LogLines)]
+    assert len(lines._told) == 1, "what is long over is not remembered"
 
 
 def test_a_full_disk_is_told_once_and_again_after_it_was_over() -> None:

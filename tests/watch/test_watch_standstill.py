@@ -268,7 +268,7 @@ def test_what_an_older_epoch_says_does_not_count(cluster: Any) -> None:
 
 
 def replace_epoch(cluster: Any, epoch: int) -> Any:
-    return replace(cluster.watch._wanted["job"], epoch=epoch)
+    return replace(cluster.watch._context.expected["job"], epoch=epoch)
 
 
 def stepless(seen: Any) -> Any:

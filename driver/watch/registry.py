@@ -1,0 +1,47 @@
+"""The detectors there are. A new one is a module and a line here.
+
+Asked by `Watch`. What they find of one heartbeat, report or tick is told in this order.
+"""
+
+from holdfast.driver.watch.agents import SilentAgents
+from holdfast.driver.watch.collective_diverged import DivergedCollectives
+from holdfast.driver.watch.collective_skipped import SkippedCollectives
+from holdfast.driver.watch.detector import Detector
+from holdfast.driver.watch.gpus import BrokenGpus
+from holdfast.driver.watch.host_pressure import HostPressure
+from holdfast.driver.watch.kernel import KernelFaults
+from holdfast.driver.watch.links import BadLinks
+from holdfast.driver.watch.logs import LogLines
+from holdfast.driver.watch.pair_unreachable import UnreachablePairs
+from holdfast.driver.watch.saves_skipped import SkippedSaves
+from holdfast.driver.watch.silence_detector import SilentNodes
+from holdfast.driver.watch.slow_detector import SlowRanks
+from holdfast.driver.watch.standstill_detector import Standstills
+from holdfast.driver.watch.store_failing import FailingStores
+from holdfast.driver.watch.store_filling import FillingStores
+from holdfast.driver.watch.store_not_shared import StoresNotShared
+from holdfast.driver.watch.traffic import ChangedTraffic
+
+
+def detectors() -> tuple[Detector, ...]:
+    """One of each, that know nothing yet."""
+    diverged = DivergedCollectives()
+    return (
+        KernelFaults(),
+        HostPressure(),
+        BadLinks(),
+        LogLines(),
+        BrokenGpus(),
+        SilentNodes(),
+        UnreachablePairs(),
+        SlowRanks(),
+        Standstills(odd_of=diverged.odd_of),
+        SkippedCollectives(),
+        diverged,
+        ChangedTraffic(),
+        FailingStores(),
+        SkippedSaves(),
+        FillingStores(),
+        StoresNotShared(),
+        SilentAgents(),
+    )

@@ -1,0 +1,30 @@
+"""`SlowRanks`: brings each job's heartbeats to `slow`, and keeps what that knows of it. Pure."""
+
+from holdfast.driver.watch import slow
+from holdfast.driver.watch.detector import Context, Detector
+from holdfast.driver.watch.jobs import JobSeen
+from holdfast.driver.watch.model import Findings
+from holdfast.driver.watch.slow import Slow
+from holdfast.protocol.messages import Heartbeat
+
+
+class SlowRanks(Detector):
+    """Of whom nothing is heard nothing is known: so nobody is told while few nodes report."""
+
+    def __init__(self) -> None:
+        self._slow: dict[str, Slow] = {}
+
+    def heard_of(self, beat: Heartbeat, job: JobSeen, context: Context) -> Findings:
+        name = job.expected.job
+        known, told = self._slow.get(name, Slow()), context.recalled_of(name)
+        self._slow[name] = slow.fold(known, beat, job.ranks, job.expected, told)
+        return ()
+
+    def looked_at(self, job: JobSeen, context: Context) -> Findings:
+        known = self._slow.get(job.expected.job)
+        if known is None or not context.sees_most:
+            return ()
+        return slow.judge(known, job.ranks, job.expected, context.period_s, context.now)
+
+    def drop(self, job: str) -> None:
+        self._slow.pop(job, None)

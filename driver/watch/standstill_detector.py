@@ -1,0 +1,43 @@
+"""`Standstills`: looks at each job for whether it stands still, and keeps what `standstill` knows.
+
+Pure. The pace, the ranks and what they use are the job's; who is in another collective than its
+peers is asked of the detector that found it.
+"""
+
+from collections.abc import Callable
+
+from holdfast.driver.watch import doubt, jobs, standstill
+from holdfast.driver.watch.collective_diverged import Odd
+from holdfast.driver.watch.detector import Context, Detector
+from holdfast.driver.watch.jobs import JobSeen
+from holdfast.driver.watch.model import Expectation, Findings
+from holdfast.driver.watch.standstill import Still
+
+
+class Standstills(Detector):
+    """`odd_of`: who of an attempt's ranks is in another collective than its peers."""
+
+    def __init__(self, *, odd_of: Callable[[Expectation], Odd | None]) -> None:
+        self._odd_of = odd_of
+        self._still: dict[str, Still] = {}
+
+    def looked_at(self, job: JobSeen, context: Context) -> Findings:
+        expected, name = job.expected, job.expected.job
+        still = standstill.begun(self._still.get(name), expected.epoch, job.began_s)
+        if jobs.quiet_s(job, context.now) <= jobs.QUIET_S:
+            still, findings = standstill.ended(still, expected, jobs.tempo(job)[0])
+        else:
+            still, findings = self._judged(still, job, context)
+        self._still[name] = still
+        return findings
+
+    def _judged(self, still: Still, job: JobSeen, context: Context) -> tuple[Still, Findings]:
+        expected, now, (pace, unit) = job.expected, context.now, jobs.tempo(job)
+        ranks, cpu, odd = jobs.fresh(job, now), jobs.cpu(job, now), self._odd_of(expected)
+        still, findings = standstill.judge(
+            still, expected, ranks, pace, cpu, context.settings, now, unit, odd
+        )
+        return still, doubt.marked(findings, ranks, len(job.places), job.jumps, now)
+
+    def drop(self, job: str) -> None:
+        self._still.pop(job, None)
