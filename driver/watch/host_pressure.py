@@ -28,10 +28,10 @@ class HostPressure(Detector):
 
 def judge(told: Reported, beat: Heartbeat, settings: Settings) -> tuple[Reported, Findings]:
     """The host pressure of one heartbeat."""
-    shares = {name: float(getattr(beat.pressure, name)) for name in RESOURCES}
-    short = frozenset(name for name, share in shares.items() if share >= settings.pressure)
-    findings = tuple(_finding(beat.node, name, shares[name]) for name in sorted(short - told))
-    return short, findings
+    shares = beat.pressure
+    short = frozenset([name for name in RESOURCES if getattr(shares, name) >= settings.pressure])
+    new = sorted(short - told)
+    return short, tuple([_finding(beat.node, name, float(getattr(shares, name))) for name in new])
 
 
 def _finding(node: str, name: str, share: float) -> Finding:

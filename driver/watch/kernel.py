@@ -18,9 +18,9 @@ class KernelFaults(Detector):
 
     def heard(self, beat: Heartbeat, context: Context) -> Findings:
         before = self._told.pop(beat.node, frozenset())
-        told, findings = judge(before, beat)
-        if told:
-            self._told[beat.node] = told
+        if not beat.logs:
+            return ()
+        self._told[beat.node], findings = judge(before, beat)
         return findings
 
 
