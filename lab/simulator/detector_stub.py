@@ -1,4 +1,7 @@
-"""What the driver's detectors see of simulated training, and when they tell of it."""
+"""What the driver's detectors see of simulated training, and when they tell of it.
+
+In scenarios with `heartbeats` they are the real ones, and these here say nothing: see `detectors`.
+"""
 
 from holdfast.driver.core import events as e
 from holdfast.lab.simulator.scenario import STEP_S
@@ -12,7 +15,7 @@ STILL_S = 4.0
 
 def watch_progress(world: World, run: Run) -> None:
     """Tell of the first step that no epoch had reached, as the driver's detectors would."""
-    if not run.training:
+    if world.scenario.heartbeats or not run.training:
         return
     aim = world.best[run.job.name] + 1
     if aim > run.job.steps or run.since_s is None:
@@ -29,6 +32,8 @@ def watch_progress(world: World, run: Run) -> None:
 
 def watch_still(world: World, run: Run, after_s: float = STILL_S) -> None:
     """Ranks that stand still are found, for as long as they do."""
+    if world.scenario.heartbeats:
+        return
     world.agenda.after(after_s, lambda: _look(world, run))
 
 
@@ -47,6 +52,8 @@ def _look(world: World, run: Run) -> None:
 
 def tell_it_goes_on(world: World, run: Run) -> None:
     """What stood still goes on by itself."""
+    if world.scenario.heartbeats:
+        return
     found = Finding(
         kind=Kind.GOES_ON,
         weight=Weight.REPORT,

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from holdfast.lab.simulator.training import Run
-from holdfast.protocol.messages import Desired, Snapshot
+from holdfast.protocol.messages import Desired, RankStatus, Snapshot
 
 
 class ExamLie(StrEnum):
@@ -28,6 +28,7 @@ class Process(Protocol):
     generation: int  # of what it was told last
     run: Run | None  # whose ranks run here
     store_port: int  # 0: it serves no rendezvous
+    exits: dict[int, RankStatus]  # of ranks that have ended here
 
     def obey(self, desired: Desired) -> None: ...
 

@@ -100,6 +100,7 @@ class Scenario(msgspec.Struct, frozen=True):
     until_s: float = FAULTS_UNTIL_S  # when people repair everything
     policy: Policy = POLICY
     repairs_s: float | None = None  # how often they do so before; None: not before
+    heartbeats: bool = False  # the driver's own detectors find what is wrong, by heartbeats
     attended: bool = True  # they restore, resume and release the brake when nothing is wrong
 
 

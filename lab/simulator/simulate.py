@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.diagnostics.registry import only
 from holdfast.driver.core.state.transitions import IllegalTransition
-from holdfast.lab.simulator import people, processes
+from holdfast.lab.simulator import detectors, people, processes
 from holdfast.lab.simulator.books import Outcome
 from holdfast.lab.simulator.close_books import close, measured
 from holdfast.lab.simulator.effects import world_of
@@ -94,6 +94,8 @@ def _play(world: World) -> None:
         world.agenda.after(fault.at_s, partial(inject, world, fault))
     if world.scenario.repairs_s is not None:
         world.agenda.after(world.scenario.repairs_s, lambda: _repair(world))
+    if world.scenario.heartbeats:
+        detectors.start(world)
     _look(world, max(bounds.LOOK_S, world.scenario.until_s / LOOKS))
     _until(world, world.scenario.until_s)
 

@@ -23,6 +23,7 @@ FEW = {
     "put-back": 15,
     "renamed": 15,
     "lemons": 8,
+    "heartbeats": 10,
     "unattended": 15,
     "slow-calls": 10,
     "crowded": 10,

@@ -2,6 +2,8 @@
 
 from random import Random
 
+from msgspec.structs import replace
+
 from holdfast.lab.simulator.families.drawing import ACCIDENTS, HARMLESS, faults, job
 from holdfast.lab.simulator.rng_streams import Streams
 from holdfast.lab.simulator.scenario import FREEZE, Fault, Scenario, SimJob
@@ -124,6 +126,21 @@ def lemons(seed: int) -> Scenario:
         family="lemons",
         until_s=LEMONS_UNTIL_S,
     )
+
+
+def heartbeats(seed: int) -> Scenario:
+    """What only detectors find, and what must not be found, by the driver's own detectors."""
+    streams = Streams(seed)
+    rng = streams.of("heartbeats", "draw")
+    found = {"hang": 3, "bad-node": 2, "lose-node": 3, "cut-node": 3, "part": 1}
+    beside = {"pause": 2, "kill-rank": 2, "kill-executor": 1, "kill-driver": 2, FREEZE: 2}
+    drawn = (
+        *faults(streams, "found", found, rng.randint(1, 2), (5.0, 40.0)),
+        *faults(streams, "beside", beside, rng.randint(0, 2), (5.0, 40.0)),
+    )
+    nodes = rng.randint(3, 8)
+    short = _short(seed, "heartbeats", streams, rng, drawn, nodes=nodes, until_s=120.0)
+    return replace(short, heartbeats=True)
 
 
 def unattended(seed: int) -> Scenario:

@@ -15,6 +15,7 @@ FAMILIES: dict[str, Callable[[int], Scenario]] = {
     "put-back": short.put_back,
     "renamed": short.renamed,
     "lemons": short.lemons,
+    "heartbeats": short.heartbeats,
     "unattended": short.unattended,
     "same-name": people.same_name,
     "slow-calls": cluster.slow_calls,
