@@ -99,7 +99,7 @@ def _steps(time_s: float, step_s: float | None) -> int:
 def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen:
     """A new epoch of the job; its pace is kept."""
     places = expected.node_of()
-    if before is None or before.expected.number != expected.number:
+    if before is None:
         pace = Pace(best_step=expected.best_step or 0)
         return JobSeen(expected=expected, began_s=now, places=places, ranks={}, ended={}, pace=pace)
     if before.expected.epoch == expected.epoch:

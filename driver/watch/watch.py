@@ -6,39 +6,21 @@ All may be lost, but for what was told and has to be taken back: that is recalle
 wait or read a clock.
 """
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Iterable, Set
 from contextlib import nullcontext
-from typing import TypeVar
 
 import msgspec
 
-from holdfast.driver.core.events import AnyEvent, Found, ProgressSeen, StepsRepeated
-from holdfast.driver.watch import jobs, last_step_progress, neighbours, nodes, registry
+from holdfast.driver.core.events import AnyEvent, ProgressSeen, StepsRepeated
+from holdfast.driver.watch import jobs, last_step_progress, registry
 from holdfast.driver.watch import pace as pacing
-from holdfast.driver.watch.detector import (
-    Context,
-    Detector,
-    Guard,
-    HearsExecutors,
-    HearsJobs,
-    HearsNodes,
-    LooksAtJobs,
-    LooksAtNodes,
-)
+from holdfast.driver.watch.detector import Context, Detector, Guard
 from holdfast.driver.watch.jobs import JobSeen
-from holdfast.driver.watch.model import (
-    Expectation,
-    Findings,
-    JobProgress,
-    NodeSeen,
-    Recalled,
-    Settings,
-)
+from holdfast.driver.watch.listeners import Listeners
+from holdfast.driver.watch.model import Expectation, JobProgress, Recalled, Settings
+from holdfast.driver.watch.nodes import Nodes
 from holdfast.protocol import messages
-from holdfast.protocol.faults import ALL_CLEAR, Finding
 from holdfast.protocol.messages import Heartbeat, Observed
-
-_Asked = TypeVar("_Asked")
 
 
 class Watch:
@@ -52,16 +34,12 @@ class Watch:
         detectors: Iterable[Detector] | None = None,
     ) -> None:
         self._context = Context(settings=settings or Settings(), guard=guard)
+        self._nodes = Nodes(self._context)
+        self.detectors = tuple(registry.detectors() if detectors is None else detectors)
+        self._listeners = Listeners(self.detectors, self._context)
         self._began_s: float | None = None
         self._known: set[str] = set()  # jobs of which somebody may know something
         self._takings: last_step_progress.Takings = {}
-        self._orders: dict[str, messages.WatchOrder] | None = None
-        self.detectors = tuple(registry.detectors() if detectors is None else detectors)
-        self._hear_nodes = [each for each in self.detectors if isinstance(each, HearsNodes)]
-        self._hear_jobs = [each for each in self.detectors if isinstance(each, HearsJobs)]
-        self._hear_executors = [each for each in self.detectors if isinstance(each, HearsExecutors)]
-        self._look_at_nodes = [each for each in self.detectors if isinstance(each, LooksAtNodes)]
-        self._look_at_jobs = [each for each in self.detectors if isinstance(each, LooksAtJobs)]
 
     # ------------------------------------------------------------ what the driver tells
 
@@ -69,7 +47,7 @@ class Watch:
         """This epoch of the job should run; the detectors start with it at the next tick."""
         self._known.add(expected.job)
         self._context.expected[expected.job] = expected
-        self._rearrange()
+        self._nodes.seat()
 
     def recall(self, job: str, told: Recalled) -> None:
         """What an earlier driver told of the job and did not take back, before its nodes speak."""
@@ -81,7 +59,7 @@ class Watch:
     def forget(self, job: str) -> None:
         """The job has no ranks now."""
         self._context.expected.pop(job, None)
-        self._rearrange()
+        self._nodes.seat()
 
     def keep(self, jobs: Set[str]) -> None:
         """These jobs have not ended. Of all others nothing is known any more."""
@@ -91,32 +69,25 @@ class Watch:
             self._drop(job)
 
     def connected(self, node: str, process: str, now: float) -> None:
-        self._put(nodes.connected(self._seen(node, now), process, now))
+        self._nodes.connected(node, process, now)
 
     def disconnected(self, node: str, process: str, now: float, why: str = "") -> None:
-        seen = nodes.disconnected(self._seen(node, now), process, now, why)
-        if seen.connected_s or seen.present is not None or node in self._context.seats:
-            self._put(seen)
-        else:  # neither the cluster nor a job knows it, and now it has gone
-            self._context.nodes.pop(node, None)
-            self._orders = None
+        self._nodes.disconnected(node, process, now, why)
 
     def gone(self, node: str, now: float) -> None:
         """What ran on the node is gone for good: whatever comes next begins its life anew."""
-        if seen := self._context.nodes.get(node):
-            self._put(NodeSeen(node=node, known_s=now, present=seen.present))
+        self._nodes.gone(node, now)
 
     def fact(self, node: str, present: bool, now: float) -> None:
         """The cluster's word on a node."""
-        self._put(nodes.changed(self._seen(node, now), present=present))
+        self._nodes.fact(node, present, now)
 
     def stood_still(self, now: float) -> None:
         """Nobody listened for a while, in which `now` stood: who was heard before has to be heard
         again before anybody is accused, as after a start. What is known of jobs stays.
         """
         self._began_s = now
-        for seen in self._context.nodes.values():
-            self._put(nodes.unheard(seen, now))
+        self._nodes.unheard(now)
         for name, job in self._context.jobs.items():
             pace = pacing.unseen(job.pace)
             self._context.jobs[name] = msgspec.structs.replace(job, pace=pace, unseen_s=now)
@@ -126,32 +97,24 @@ class Watch:
     def heard(self, beat: Heartbeat, now: float) -> list[AnyEvent]:
         """Take in a heartbeat; what it shows by being there."""
         context = self._begin(now)
-        self._put(nodes.heard(self._seen(beat.node, now), beat, now))
+        self._nodes.heard(beat, now)
         job = self._job_on(beat.node)
-        name = None if job is None else job.expected.job
-        found = self._asked(name, self._hear_nodes, lambda one: one.heard(beat, context))
+        events = self._listeners.heard(beat, job)
         if job is not None:
-            found += self._of_job(beat, job)
-        return self._told(found)
-
-    def _of_job(self, beat: Heartbeat, job: JobSeen) -> list[Finding]:
-        name, context = job.expected.job, self._context
-        found = self._asked(name, self._hear_jobs, lambda one: one.heard_of(beat, job, context))
-        with context.guard(name):
-            jobs.heard(job, beat, context.now)
-        return found
+            with context.guard(job.expected.job):
+                jobs.heard(job, beat, now)
+        return events
 
     def observed(self, seen: Observed) -> list[AnyEvent]:
         """Take in an executor's report: how far ranks were that died, how far its store is with a
         step that is waited for, and what it shows of its job's checkpoints."""
-        context = self._context
         if seen.job is not None:
             self._known.add(seen.job)
-        if job := context.jobs.get(seen.job or ""):
-            jobs.ended(job, seen, context.now)
-        found = self._asked(seen.job, self._hear_executors, lambda one: one.reported(seen, context))
-        saves = last_step_progress.judge(self._takings, seen, context.now)
-        return [*self._told(found), *([saves] if saves else [])]
+        if job := self._context.jobs.get(seen.job or ""):
+            jobs.ended(job, seen, self._context.now)
+        events = self._listeners.reported(seen)
+        saves = last_step_progress.judge(self._takings, seen, self._context.now)
+        return [*events, saves] if saves else events
 
     # ------------------------------------------------------------ what shows by its absence
 
@@ -159,30 +122,16 @@ class Watch:
         """Look at what did not happen."""
         context = self._begin(now)
         context.sees_most = self._sees_most(now)
-        found = self._asked(None, self._look_at_nodes, lambda one: one.looked(context))
-        events = self._told(found)
-        for job in list(context.running()):
-            with context.guard(job.expected.job):
-                events += self._stepped(job, now)
-                events += self._told(self._looked_at(job.expected.job))
+        events = self._listeners.looked()
+        for name in [job.expected.job for job in context.running()]:
+            with context.guard(name):
+                events += self._stepped(name, now)
+                events += self._listeners.looked_at(context.jobs[name])
         return events
-
-    def _stepped(self, job: JobSeen, now: float) -> list[AnyEvent]:
-        name, context = job.expected.job, self._context
-        context.jobs[name], steps = jobs.stepped(job, now, context.period_s)
-        return [_progress(context.expected[name], each) for each in steps]
-
-    def _looked_at(self, name: str) -> list[Finding]:
-        job, context = self._context.jobs[name], self._context
-        return self._asked(name, self._look_at_jobs, lambda one: one.looked_at(job, context))
 
     def instructions(self) -> dict[str, messages.WatchOrder]:
         """What each daemon should do, whole."""
-        if self._orders is None:
-            context = self._context
-            wanted = tuple(context.expected.values())
-            self._orders = neighbours.instructions(context.nodes, wanted, context.settings)
-        return self._orders
+        return self._nodes.instructions()
 
     # ------------------------------------------------------------ what the pages ask
 
@@ -207,51 +156,29 @@ class Watch:
 
     def unreadable(self, node: str) -> tuple[str, ...]:
         """What the node's daemon cannot read, as it said last."""
-        return self._seen(node, self._context.now).unreadable
+        return self._nodes.seen(node, self._context.now).unreadable
 
     # ------------------------------------------------------------ inside
 
-    def _asked(
-        self, job: str | None, detectors: Iterable[_Asked], ask: Callable[[_Asked], Findings]
-    ) -> list[Finding]:
-        """What each of them finds. One that meets a defect in a job's affairs costs that job what
-        it finds, and the others go on."""
-        found: list[Finding] = []
-        left, asked = iter(detectors), False
-        while not asked:
-            with nullcontext() if job is None else self._context.guard(job):
-                for each in left:
-                    found += ask(each)
-                asked = True
-        return found
+    def _begin(self, now: float) -> Context:
+        """Start what is newly expected; the first call of all starts the grace."""
+        context = self._context
+        context.now = now
+        if self._began_s is None:
+            self._began_s = now
+        for name, expected in context.expected.items():
+            before = context.jobs.get(name)
+            if before is None or before.expected is not expected:
+                with context.guard(name):
+                    self._expect(before, expected, now)
+        return context
 
-    def _told(self, findings: Iterable[Finding]) -> list[AnyEvent]:
-        """What was recalled and is over is taken back once: a node that comes to the job later
-        knows nothing of it."""
-        told: list[AnyEvent] = []
-        for finding in findings:
-            over, known = ALL_CLEAR.get(finding.kind), self._context.recalled
-            if over is not None and (job := finding.job or "") in known:
-                known[job] = {kind: at for kind, at in known[job].items() if kind is not over}
-            told.append(Found(finding=finding))
-        return told
-
-    def _seen(self, node: str, now: float) -> NodeSeen:
-        return self._context.nodes.get(node) or NodeSeen(node=node, known_s=now)
-
-    def _put(self, seen: NodeSeen) -> None:
-        if seen.node not in self._context.nodes:
-            self._orders = None
-        self._context.nodes[seen.node] = seen
-
-    def _job_on(self, node: str) -> JobSeen | None:
-        expected = self._context.seats.get(node)
-        return None if expected is None else self._context.jobs.get(expected.job)
-
-    def _rearrange(self) -> None:
-        wanted = self._context.expected.values()
-        self._context.seats = {node: each for each in wanted for node in each.nodes}
-        self._orders = None
+    def _expect(self, before: JobSeen | None, expected: Expectation, now: float) -> None:
+        if before is not None and before.expected.number != expected.number:
+            self._drop(expected.job)  # it is another job of that name
+            before = None
+        self._context.jobs[expected.job] = jobs.expect(before, expected, now)
+        self._nodes.know(expected.nodes, now)
 
     def _drop(self, job: str) -> None:
         for known in (self._context.jobs, self._context.recalled, self._takings):
@@ -259,31 +186,20 @@ class Watch:
         for each in self.detectors:
             each.drop(job)
 
-    def _begin(self, now: float) -> Context:
-        """Start what is newly expected; the first call of all starts the grace."""
-        self._context.now = now
-        if self._began_s is None:
-            self._began_s = now
-        for name, expected in self._context.expected.items():
-            before = self._context.jobs.get(name)
-            if before is None or before.expected is not expected:
-                with self._context.guard(name):
-                    self._expect(before, expected, now)
-        return self._context
+    def _job_on(self, node: str) -> JobSeen | None:
+        expected = self._context.seats.get(node)
+        return None if expected is None else self._context.jobs.get(expected.job)
 
-    def _expect(self, before: JobSeen | None, expected: Expectation, now: float) -> None:
-        if before is not None and before.expected.number != expected.number:
-            self._drop(expected.job)  # it is another job of that name
-            before = None
-        self._context.jobs[expected.job] = jobs.expect(before, expected, now)
-        for node in expected.nodes:
-            self._put(self._seen(node, now))
+    def _stepped(self, name: str, now: float) -> list[AnyEvent]:
+        context = self._context
+        context.jobs[name], steps = jobs.stepped(context.jobs[name], now, context.period_s)
+        return [_progress(context.expected[name], each) for each in steps]
 
     def _sees_most(self, now: float) -> bool:
         """After a start: once most of the nodes have reported, or a grace is over."""
         began_s = self._began_s if self._began_s is not None else now
         over = now - began_s > self._context.settings.start_grace_s
-        return over or nodes.most_have_reported(self._context.nodes.values())
+        return over or self._nodes.most_have_reported()
 
 
 def _progress(expected: Expectation, told: jobs.Begun | jobs.Further) -> AnyEvent:

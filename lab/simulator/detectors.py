@@ -2,8 +2,8 @@
 
 Made by `simulate` for scenarios with `heartbeats`, in place of `detector_stub`: a fault shows in
 what daemons tell, and what is found of that is decided on. What is not simulated (rings, samplers)
-is made up to fit what really happens. A life costs three times as much so (39 ms in place of 12): it
-is a family of its own, of which few are lived.
+is made up to fit what really happens. A life costs three times as much so
+(39 ms in place of 12): it is a family of its own, of which few are lived.
 """
 
 from holdfast.driver.core import events as e

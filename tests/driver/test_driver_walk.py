@@ -37,10 +37,10 @@ from holdfast.protocol.version import PROTOCOL_VERSION
 from holdfast.protocol.wire import Decoder, encode
 
 OURS = Path(next(iter(holdfast.driver.__path__))).parent
-MOST_OF_CORE, MOST = 38, 67
+MOST_OF_CORE, MOST = 38, 68
 """Of the core, and in all, as counted when this was written: fewer are better, more are to be
-argued for. (Four are detectors and nodes of which a heartbeat has no news: each is asked itself, so
-that `Watch` need not know what any of them looks at.)"""
+argued for. (Three are detectors for which this heartbeat has no news: each is asked, so that nobody
+else need know what it looks at.)"""
 DECODER: Decoder[object] = Decoder(FromDaemon)
 FALLEN = LogHit(source="kernel", rule="xid", line="NVRM: Xid: 79", xid=79)
 
