@@ -6,7 +6,7 @@ others go on.
 
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
-from typing import TypeVar
+from typing import ParamSpec
 
 from holdfast.driver.core.events import AnyEvent, Found
 from holdfast.driver.watch.detector import (
@@ -23,7 +23,7 @@ from holdfast.driver.watch.model import Findings
 from holdfast.protocol.faults import ALL_CLEAR
 from holdfast.protocol.messages import Heartbeat, Observed
 
-_Asked = TypeVar("_Asked")
+_Given = ParamSpec("_Given")
 
 
 class Listeners:
@@ -31,35 +31,36 @@ class Listeners:
 
     def __init__(self, detectors: tuple[Detector, ...], context: Context) -> None:
         self._context = context
-        self._hear_nodes = [each for each in detectors if isinstance(each, HearsNodes)]
-        self._hear_jobs = [each for each in detectors if isinstance(each, HearsJobs)]
-        self._hear_executors = [each for each in detectors if isinstance(each, HearsExecutors)]
-        self._look_at_nodes = [each for each in detectors if isinstance(each, LooksAtNodes)]
-        self._look_at_jobs = [each for each in detectors if isinstance(each, LooksAtJobs)]
+        self._heard = [one.heard for one in detectors if isinstance(one, HearsNodes)]
+        self._heard_of = [one.heard_of for one in detectors if isinstance(one, HearsJobs)]
+        self._reported = [one.reported for one in detectors if isinstance(one, HearsExecutors)]
+        self._looked = [one.looked for one in detectors if isinstance(one, LooksAtNodes)]
+        self._looked_at = [one.looked_at for one in detectors if isinstance(one, LooksAtJobs)]
 
     def heard(self, beat: Heartbeat, job: JobSeen | None) -> list[AnyEvent]:
         """A node's heartbeat; `job` has ranks there."""
-        context, name = self._context, None if job is None else job.expected.job
-        events = self._asked(name, self._hear_nodes, lambda one: one.heard(beat, context))
-        if job is not None:
-            hears = self._hear_jobs
-            events += self._asked(name, hears, lambda one: one.heard_of(beat, job, context))
+        if job is None:
+            return self._asked(None, self._heard, beat, self._context)
+        name = job.expected.job
+        events = self._asked(name, self._heard, beat, self._context)
+        events += self._asked(name, self._heard_of, beat, job, self._context)
         return events
 
     def reported(self, seen: Observed) -> list[AnyEvent]:
-        hears, context = self._hear_executors, self._context
-        return self._asked(seen.job, hears, lambda one: one.reported(seen, context))
+        return self._asked(seen.job, self._reported, seen, self._context)
 
     def looked(self) -> list[AnyEvent]:
-        context = self._context
-        return self._asked(None, self._look_at_nodes, lambda one: one.looked(context))
+        return self._asked(None, self._looked, self._context)
 
     def looked_at(self, job: JobSeen) -> list[AnyEvent]:
-        name, context = job.expected.job, self._context
-        return self._asked(name, self._look_at_jobs, lambda one: one.looked_at(job, context))
+        return self._asked(job.expected.job, self._looked_at, job, self._context)
 
     def _asked(
-        self, job: str | None, detectors: Iterable[_Asked], ask: Callable[[_Asked], Findings]
+        self,
+        job: str | None,
+        detectors: Iterable[Callable[_Given, Findings]],
+        *given: _Given.args,
+        **named: _Given.kwargs,
     ) -> list[AnyEvent]:
         """What each of them finds. There is one guard around all, entered again where one met a
         defect: a heartbeat has no time for one around each."""
@@ -67,8 +68,8 @@ class Listeners:
         left, asked = iter(detectors), False
         while not asked:
             with nullcontext() if job is None else self._context.guard(job):
-                for each in left:
-                    if findings := ask(each):
+                for ask in left:
+                    if findings := ask(*given, **named):
                         events += self._told(findings)
                 asked = True
         return events
