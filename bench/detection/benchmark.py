@@ -13,7 +13,7 @@ from pathlib import Path
 from holdfast.bench.detection import turns
 from holdfast.bench.figures import Try
 from holdfast.bench.recovery.benchmark import Turn, played, told
-from holdfast.bench.recovery.systems import Holdfast, Torchrun
+from holdfast.bench.recovery.systems import Holdfast, System, Torchrun
 
 TUNED_S = 10
 """A timeout of collectives that a bold user sets: every save or evaluation of one rank alone has to
@@ -43,6 +43,7 @@ def measure(
 
 def round_of(number: int, faults: Sequence[str]) -> Iterator[Turn]:
     """The turns of a round; which system goes first changes from round to round."""
+    systems: list[tuple[System, tuple[str, ...]]]
     systems = [(Torchrun(), ()), (Tuned(), (str(TUNED_S),)), (Holdfast(), ())]
     first = number % len(systems)
     for name in faults:

@@ -34,7 +34,7 @@ def spin() -> None:
 FAULTS: dict[str, Callable[[], None]] = {
     "gil": hold_the_gil,
     "spin": spin,
-    "other": dist.barrier,
+    "other": lambda: dist.barrier(),
     "skip": lambda: None,
 }
 """What is done in the place of one collective."""
