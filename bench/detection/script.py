@@ -31,10 +31,15 @@ def spin() -> None:
         pass
 
 
+def meet() -> None:
+    """Where the others reduce."""
+    dist.barrier()
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     "gil": hold_the_gil,
     "spin": spin,
-    "other": lambda: dist.barrier(),
+    "other": meet,
     "skip": lambda: None,
 }
 """What is done in the place of one collective."""
