@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from holdfast.diagnostics.measured import untested
 from holdfast.diagnostics.plan import alone
 from holdfast.diagnostics.registry import tests_of
 from holdfast.diagnostics.runner import LAST_RESORT_S, LOADING_S, result_of
@@ -64,7 +65,7 @@ def _run(order: DiagnosticOrder, node: str) -> DiagnosticResult:
         why = f"the runner was ended after {limit_s:.0f} s"
     except msgspec.DecodeError as error:
         why = f"the runner ended without a result: {error}"
-    return DiagnosticResult(id=order.id, test=order.test, node=node, round=order.round, detail=why)
+    return untested(order, node, why)
 
 
 def _told(node: str, verdict: Verdict, results: Sequence[DiagnosticResult]) -> str:

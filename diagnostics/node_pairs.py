@@ -9,7 +9,7 @@ from holdfast.protocol.messages import DiagnosticResult
 
 def outcome(test: Test, answers: Answers) -> TestOutcome:
     """A node is good if it ever passed, and bad if it failed with the good."""
-    found = _runs(test, answers)
+    found = runs(test, answers)
     good, few = _cleared(found), len(answers.orders) < 3
     nodes = sorted({node for run in found for node in run.members})
     bad = {node for node in nodes if not few and _fails_with_the_good(node, found, good)}
@@ -17,7 +17,7 @@ def outcome(test: Test, answers: Answers) -> TestOutcome:
     return TestOutcome(test, said, tuple(found))
 
 
-def _runs(test: Test, answers: Answers) -> list[PairRun]:
+def runs(test: Test, answers: Answers) -> list[PairRun]:
     """All of one test, by round. What their two ends tell differently says nothing."""
     asked = {
         (order.round, order.members)

@@ -15,7 +15,7 @@ from threading import Lock, Timer
 
 import msgspec
 
-from holdfast.diagnostics.probes import Measured
+from holdfast.diagnostics.measured import Measured, answered
 from holdfast.diagnostics.registry import TESTS
 from holdfast.diagnostics.settings import from_environment, use_interface
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
@@ -38,19 +38,7 @@ class Answer:
 
     def give(self, found: Measured) -> None:
         """Print and end the process at once, whatever its other threads are waiting for."""
-        order = self._order
-        result = DiagnosticResult(
-            id=order.id,
-            test=order.test,
-            node=self._node,
-            round=order.round,
-            members=order.members,
-            ok=found.ok,
-            wrong=found.wrong,
-            value=found.value,
-            unit=TESTS[order.test].unit if found.value is not None else "",
-            detail=found.detail,
-        )
+        result = answered(self._order, self._node, found)
         with self._lock:
             sys.stdout.buffer.write(msgspec.json.encode(result) + b"\n")
             sys.stdout.buffer.flush()

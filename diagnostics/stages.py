@@ -10,16 +10,13 @@ from itertools import chain
 
 import msgspec
 
-from holdfast.diagnostics.answers import Pair, passes
-from holdfast.diagnostics.plan import partners
+from holdfast.diagnostics import node_pairs, one_node
+from holdfast.diagnostics.answers import Pair, answers, passes
+from holdfast.diagnostics.registry import Part
+from holdfast.diagnostics.sides import Met, Sides, in_vain, sides
 from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
-
-MOST = 3
-"""Stages of one diagnosis: the second convicts; the third is for who stood between two bad ones, or
-met a result that was a lie."""
-
 
 class Stage(msgspec.Struct, frozen=True):
     """What was ordered of the nodes at once, and what they told."""
@@ -37,25 +34,14 @@ class Stage(msgspec.Struct, frozen=True):
         return Stage(orders, self.results)
 
 
-def following(
-    stages: Sequence[Stage], verdict: Verdict, there: Collection[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Who is tested in the next stage, and who helps, of those that are `there`; nobody where all
-    is settled, or nobody sound can help."""
-    unsettled = [*sorted(verdict.again), *verdict.undecided]
-    sound = [node for node in _nodes(stages) if node not in {*unsettled, *verdict.bad}]
-    again = tuple(node for node in unsettled if node in there)
-    helpers = partners(again, [node for node in sound if node in there], _met(stages, again))
-    if not (again and helpers) or len(stages) >= MOST:
-        return (), ()
-    return again, helpers
-
-
-def settled(stages: Sequence[Stage], node_class: Mapping[str, float] | None = None) -> Verdict:
+def settled(stages: Sequence[Stage], bounds: Mapping[str, float] | None = None) -> Verdict:
     """What all stages together say. `again`: who failed once; `undecided`: who was not cleared;
-    `apart`: pairs that failed whenever they met, and neither of which is bad.
+    `apart`: pairs that failed whenever they met, and neither of which is bad; `sides`: two that
+    explain all of these, once a second stage did not contradict them.
     """
-    least = thresholds(chain.from_iterable(stage.results for stage in stages), node_class)
+    least = least_of(stages, bounds)
+    met = ways(stages, least)
+    split = sides(met)
     bad: dict[str, str] = {}
     once: dict[str, str] = {}
     unsettled: set[str] = set()
@@ -65,19 +51,66 @@ def settled(stages: Sequence[Stage], node_class: Mapping[str, float] | None = No
         said = judge(stage.orders, stage.results, least, accused=once)
         bad |= {node: part for node, part in said.bad.items() if once[node] == part}
         once |= said.again | said.bad
-        doubted = {node for two in said.apart if _ways(two).isdisjoint(apart) for node in two}
         unsettled -= stage.orders.keys()
+        doubted = {node for two in said.apart if _ways(two).isdisjoint(apart) for node in two}
         unsettled |= {*said.undecided, *said.again, *said.bad, *doubted, *_mixed(stage, least)}
         apart = (apart - _tried(stage)) | set(said.apart)
         evidence += said.evidence[: len(said.evidence) - len(said.again)]  # a stage follows
+    told = split.told() if len(stages) > 1 else ()
+    bad = _without_excused(bad, met, split)
+    unsettled -= _well(stages, least) - in_vain(met) if told else set()
     return Verdict(
         bad=dict(sorted(bad.items())),
         undecided=tuple(sorted(unsettled - once.keys() - bad.keys())),
         again={node: once[node] for node in sorted(once) if node in unsettled - bad.keys()},
         evidence=tuple(dict.fromkeys(evidence)),
         apart=tuple(sorted(apart)),
+        sides=told,
         least=least.alone(),
     )
+
+
+def least_of(stages: Sequence[Stage], bounds: Mapping[str, float] | None = None) -> Thresholds:
+    """What all of them had to reach."""
+    return thresholds(chain.from_iterable(stage.results for stage in stages), bounds)
+
+
+def ways(stages: Sequence[Stage], least: Thresholds) -> dict[Pair, bool]:
+    """Pairs that met: whether they passed all tests of the last stage in which that was told."""
+    found: dict[Pair, bool] = {}
+    for stage in stages:
+        known, now = answers(stage.orders, stage.results, least), dict[Pair, set[bool | None]]()
+        for run in (run for test in known.tests(2) for run in node_pairs.runs(test, known)):
+            one, other = sorted(run.members)
+            now.setdefault((one, other), set()).add(run.passed)
+        found |= {two: False not in said for two, said in now.items() if said & {False} or None not in said}
+    return found
+
+
+def _without_excused(bad: dict[str, str], met: Met, split: Sides) -> dict[str, str]:
+    """Not whose link may be well: it passed with somebody, it is on a side with others, or it has
+    not failed with another one whose link is said to be bad. What is bad may be the way between."""
+    links = {node for node, part in bad.items() if part == Part.LINK}
+    vain = links & in_vain(met)
+    alone = {node for node in vain if not (split.agree and split.mates(node))}
+    failed = {node for two in met if alone.issuperset(two) for node in two}
+    kept = alone if len(alone) == 1 else failed
+    return {node: part for node, part in bad.items() if node not in links or node in kept}
+
+
+def _well(stages: Sequence[Stage], least: Thresholds) -> set[str]:
+    """Who passed each test of its own in the last stage that it was in."""
+    well: set[str] = set()
+    for stage in stages:
+        known = answers(stage.orders, stage.results, least)
+        failed = {
+            node
+            for test in known.tests(1)
+            for node, good in one_node.outcome(test, known).nodes.items()
+            if not good
+        }
+        well = (well | stage.orders.keys()) - failed - _mixed(stage, least)
+    return well
 
 
 def _ways(two: Pair) -> set[Pair]:
@@ -99,13 +132,3 @@ def _mixed(stage: Stage, least: Thresholds) -> set[str]:
         if not each.members and passed is not None and each.node in stage.orders:
             said.setdefault((each.node, each.test), set()).add(passed)
     return {node for (node, _), told in said.items() if len(told) > 1}
-
-
-def _nodes(stages: Sequence[Stage]) -> list[str]:
-    return list(dict.fromkeys(node for stage in stages for node in stage.orders))
-
-
-def _met(stages: Sequence[Stage], nodes: Collection[str]) -> set[str]:
-    """With whom these were tested."""
-    each = (order for stage in stages for node in nodes for order in stage.orders.get(node, ()))
-    return {name for order in each for name in order.members}.difference(nodes)

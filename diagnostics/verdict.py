@@ -20,7 +20,8 @@ __all__ = ["Part", "Verdict", "judge", "judge_alone"]
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """`bad`: node -> part. `undecided`: could be neither cleared nor convicted. Sorted by name.
     `apart`: pairs that failed together, and neither of which is bad. `again`: as `bad`, but nobody
-    had accused them; examine them once more, with other partners.
+    had accused them; examine them once more, with other partners. `sides`: who is well among
+    themselves, and not with those of the other one.
     """
 
     bad: dict[str, str]
@@ -28,6 +29,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[str, ...]
     apart: tuple[tuple[str, str], ...] = ()
     again: dict[str, str] = {}
+    sides: tuple[tuple[str, ...], ...] = ()
     least: dict[str, float] = {}  # what a node has to reach that is tested alone, as a node class
 
     @property

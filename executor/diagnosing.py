@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import msgspec
 
+from holdfast.diagnostics.measured import untested
 from holdfast.diagnostics.runner import BEGUN, LOADING_S, result_of
 from holdfast.executor.adapters.pipes import readable
 from holdfast.executor.command import NotStartable
@@ -38,7 +39,7 @@ async def diagnose(spawner: Spawner, node: NodeFacts, order: DiagnosticOrder) ->
                 program, os.environ, stdout=theirs, stderr=2, on_exit=lambda *_: None
             )
         except NotStartable as error:
-            return _untested(node.name, order, f"the runner could not be started: {error}")
+            return untested(order, node.name, f"the runner could not be started: {error}")
         finally:
             os.close(theirs)
         return await _result(output, pid, node.name, order)
@@ -63,15 +64,4 @@ async def _result(
             os.killpg(pid, signal.SIGKILL)
     except msgspec.DecodeError as error:
         detail = f"the runner ended without a result: {error}"
-    return _untested(node, order, detail)
-
-
-def _untested(node: str, order: DiagnosticOrder, detail: str) -> DiagnosticResult:
-    return DiagnosticResult(
-        id=order.id,
-        test=order.test,
-        node=node,
-        round=order.round,
-        members=order.members,
-        detail=detail,
-    )
+    return untested(order, node, detail)

@@ -6,18 +6,10 @@ by `diagnostics.runner`, which watches the time. A probe may hang; it must not d
 
 import socket
 
-import msgspec
-
+from holdfast.diagnostics.measured import Measured
 from holdfast.protocol.messages import Rendezvous
 
-
-class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """What a probe found. `ok` is None where it could not be run."""
-
-    ok: bool | None
-    wrong: bool = False  # not ok, and not for being slow: the result is another than it has to be
-    value: float | None = None  # in the unit of its test
-    detail: str = ""
+__all__ = ["Measured", "listening"]
 
 
 def listening(where: Rendezvous) -> socket.socket:
