@@ -90,13 +90,17 @@ def _watched(asked: Client, number: int) -> dict[str, Any]:
 
 def _under_way(found: dict[str, Any]) -> str:
     left = found["testing"]
-    shown = ", ".join(left[:8]) + (" …" if len(left) > 8 else "")
-    return f"stage {found['stage']}: {plural(len(left), 'node')} still in test ({shown})"
+    return f"stage {found['stage']}: {plural(len(left), 'node')} still in test ({_some(left)})"
+
+
+def _some(nodes: list[str]) -> str:
+    return ", ".join(nodes[:8]) + (f" … ({len(nodes)})" if len(nodes) > 8 else "")
 
 
 def _show(found: dict[str, Any]) -> None:
     verdicts = {node: f"bad: {part}" for node, part in found["bad"].items()}
-    verdicts |= dict.fromkeys(found["good"], "good") | dict.fromkeys(found["undecided"], "unknown")
+    verdicts |= dict.fromkeys(found["good"], "good")
+    verdicts |= {node: f"unknown: {found['unknown'][node]}" for node in found["undecided"]}
     tests = list(dict.fromkeys(each["test"] for each in found["measurements"]))
     table(
         ("node", *tests, "verdict"),
@@ -107,7 +111,10 @@ def _show(found: dict[str, Any]) -> None:
     )
     for line in found["evidence"] if found["bad"] or found["undecided"] else ():
         say(line)
-    for one, other in found["apart"]:
+    if found["sides"]:
+        these, those = (_some(side) for side in found["sides"])
+        say(f"these reach each other, and not those, and none is bad for it: {these} | {those}")
+    for one, other in found["apart"] if not found["sides"] else ():
         say(f"{one} and {other} cannot reach each other, and neither is bad")
     for node, why in found["left_out"].items():
         say(f"not tested: {node} ({why})")

@@ -44,8 +44,8 @@ def following(
     met = ways(stages, least_of(stages, bounds))
     split, failed = sides(met), in_vain(met)
 
-    def order(node: str) -> tuple[bool, tuple[int, bool]]:
-        return node not in failed, split.of.get(node, (0, False))
+    def order(node: str) -> tuple[bool, tuple[int, bool], str]:
+        return node not in failed, split.of.get(node, (0, False)), node
 
     tested = sorted((node for node in verdict.unsettled if node in there), key=order)
     taken = {*verdict.unsettled, *verdict.bad}
@@ -69,7 +69,7 @@ def _beside(
     rest = [node for mine in free.values() for node in mine]
     rest.sort(key=met.__contains__)
     for mine in chosen.values():
-        mine += _taken(rest, 2 - len(mine))
+        mine.extend(_taken(rest, 2 - len(mine)))
     return partners(tested, [*(node for mine in chosen.values() for node in mine), *rest])
 
 

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate, count
 
-from holdfast.diagnostics.registry import tests_of
+from holdfast.diagnostics.registry import Test, tests_of
 from holdfast.protocol.messages import DiagnosticOrder, Rendezvous
 
 FIRST_PORT = 23_000
@@ -72,9 +72,14 @@ def _apart(pairs: Sequence[tuple[str, str]]) -> Rounds:
 def _each_alone(exam: str, box_s: float, *, thorough: bool) -> Iterator[DiagnosticOrder]:
     """What every node runs by itself."""
     for test in tests_of(1, thorough=thorough):
-        for turn in range(test.rounds):
+        for turn in range(_times(test, thorough=thorough)):
             time_box_s = box_s * test.cost
             yield DiagnosticOrder(id=exam, test=test.name, round=turn, time_box_s=time_box_s)
+
+
+def _times(test: Test, *, thorough: bool) -> int:
+    """How often a node runs it by itself: of very many some are convicted by lies that agree."""
+    return test.rounds + thorough
 
 
 def _in_pairs(
@@ -109,7 +114,8 @@ def _in_pairs(
 
 def _boxes(pair_rounds: int, *, thorough: bool) -> float:
     """How many time boxes share out the limit; see `orders` on why later rounds take more."""
-    single = sum(test.cost * test.rounds for test in tests_of(1, thorough=thorough))
+    found = tests_of(1, thorough=thorough)
+    single = sum(test.cost * _times(test, thorough=thorough) for test in found)
     found = tests_of(2, thorough=thorough)
     pairs = [test.cost for test in found for _ in range(pair_rounds * test.rounds)]
     return single + sum(accumulate(pairs))

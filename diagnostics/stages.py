@@ -18,6 +18,7 @@ from holdfast.diagnostics.thresholds import Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 
+
 class Stage(msgspec.Struct, frozen=True):
     """What was ordered of the nodes at once, and what they told."""
 
@@ -83,7 +84,9 @@ def ways(stages: Sequence[Stage], least: Thresholds) -> dict[Pair, bool]:
         for run in (run for test in known.tests(2) for run in node_pairs.runs(test, known)):
             one, other = sorted(run.members)
             now.setdefault((one, other), set()).add(run.passed)
-        found |= {two: False not in said for two, said in now.items() if said & {False} or None not in said}
+        found |= {
+            two: False not in said for two, said in now.items() if False in said or None not in said
+        }
     return found
 
 
@@ -91,11 +94,17 @@ def _without_excused(bad: dict[str, str], met: Met, split: Sides) -> dict[str, s
     """Not whose link may be well: it passed with somebody, it is on a side with others, or it has
     not failed with another one whose link is said to be bad. What is bad may be the way between."""
     links = {node for node, part in bad.items() if part == Part.LINK}
-    vain = links & in_vain(met)
-    alone = {node for node in vain if not (split.agree and split.mates(node))}
+    alone = {node for node in links & in_vain(met) if not (split.agree and split.mates(node))}
     failed = {node for two in met if alone.issuperset(two) for node in two}
     kept = alone if len(alone) == 1 else failed
+    kept = kept if split.agree or _explained(kept, met) else set()
     return {node: part for node, part in bad.items() if node not in links or node in kept}
+
+
+def _explained(bad: set[str], met: Met) -> bool:
+    """Whether most pairs that failed have one of these."""
+    failed = [two for two, passed in met.items() if not passed]
+    return 2 * sum(not bad.isdisjoint(two) for two in failed) > len(failed)
 
 
 def _well(stages: Sequence[Stage], least: Thresholds) -> set[str]:
@@ -124,11 +133,11 @@ def _tried(stage: Stage) -> set[Pair]:
 
 
 def _mixed(stage: Stage, least: Thresholds) -> set[str]:
-    """Who passed a test of its own in one round and not in another: one of them is a lie, or so
-    busy a moment that it is no measure."""
-    said: dict[tuple[str, str], set[bool]] = {}
+    """Who passed a test of its own, and not more often than it failed: something of that is a lie,
+    or so busy a moment that it is no measure."""
+    said: dict[tuple[str, str], list[bool]] = {}
     for each in stage.results:
         passed = passes(each, least.of(each.test))
         if not each.members and passed is not None and each.node in stage.orders:
-            said.setdefault((each.node, each.test), set()).add(passed)
-    return {node for (node, _), told in said.items() if len(told) > 1}
+            said.setdefault((each.node, each.test), []).append(passed)
+    return {node for (node, _), told in said.items() if 0 < sum(told) <= len(told) / 2}

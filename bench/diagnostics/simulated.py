@@ -113,7 +113,17 @@ def run(*, runs: int, as_json: bool) -> int:
 
 def _show(console: Console, found: Sequence[Tally]) -> None:
     table = Table("fault", title="diagnoses of made-up nodes; bounds at 95 %")
-    for heading in ("nodes", "lies", "bad", "found", "unsure", "good", "unclear", "false", "at most"):
+    for heading in (
+        "nodes",
+        "lies",
+        "bad",
+        "found",
+        "unsure",
+        "good",
+        "unclear",
+        "false",
+        "at most",
+    ):
         table.add_column(heading, justify="right")
     for each in found:
         counts = (each.bad, each.found, each.unsure, each.good, each.unclear, each.false)

@@ -53,9 +53,7 @@ def told(
     return found
 
 
-def _reached(
-    order: DiagnosticOrder, members: Sequence[str], world: World, rng: Random
-) -> Measured:
+def _reached(order: DiagnosticOrder, members: Sequence[str], world: World, rng: Random) -> Measured:
     if world.crossed(members) and world.across is None:
         return Measured(ok=False, detail=ALL_LOST)
     hindered = [world.bad.get(node, ("", 1.0)) for node in members]

@@ -18,6 +18,7 @@ Capture = pytest.CaptureFixture[str]
 FOUND: dict[str, Any] = {
     "state": "ended", "stage": 2, "testing": [], "bad": {"n2": "link"}, "good": ["n0", "n1"],
     "undecided": [], "left_out": {"n9": "ranks run there, or may"}, "apart": [], "why": "",
+    "sides": [], "unknown": {},
     "evidence": ["neighbour all-reduce n2-n0: 1.1 MB/s, below 8.3 -> n2's link"],
     "measurements": [
         {"node": node, "test": "allreduce", "value": value, "unit": "MB/s" if value else ""}
@@ -70,11 +71,26 @@ def test_it_shows_who_is_bad_with_figures_and_who_was_left_out(
     assert driver.body == {"all": True}
 
 
+def test_who_is_unknown_is_told_with_why_and_two_sides_in_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    unsure = {"bad": {}, "undecided": ["n2"], "unknown": {"n2": "it told nothing"}}
+    apart = {"sides": [["n0", "n1"], ["n3", "n4"]], "apart": [["n1", "n3"]]}
+    assert run(monkeypatch, Driver({**FOUND, **unsure, **apart}), "--all") == exitcodes.TRY_AGAIN
+    shown = capsys.readouterr().out
+    assert "unknown: it told nothing" in shown
+    assert "none is bad for it: n0, n1 | n3, n4" in shown
+    assert "cannot reach each other" not in shown
+
+
 @pytest.mark.parametrize(
     ("found", "code"),
     [
         ({"bad": {}}, exitcodes.OK),
-        ({"bad": {}, "undecided": ["n1"]}, exitcodes.TRY_AGAIN),
+        (
+            {"bad": {}, "undecided": ["n1"], "unknown": {"n1": "it told nothing"}},
+            exitcodes.TRY_AGAIN,
+        ),
         ({"bad": {}, "why": "no result came in time"}, exitcodes.TRY_AGAIN),
         ({}, exitcodes.FAILED),
     ],

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.bench.diagnostics.simulated import FAULTS, diagnose, tally
+from holdfast.bench.diagnostics.simulated import diagnose, tally
+from holdfast.bench.diagnostics.worlds import FAULTS, PARTITIONS, World
+from holdfast.diagnostics.following import MOST, Next, following
 from holdfast.diagnostics.plan import orders
-from holdfast.diagnostics.stages import MOST, Stage, following, settled
+from holdfast.diagnostics.sides import sides
+from holdfast.diagnostics.stages import Stage, settled
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 
 NODES = [f"node-{number}" for number in range(8)]
@@ -28,17 +31,41 @@ def test_lies_of_one_in_twenty_accuse_nobody_and_hide_few(fault: str) -> None:
     assert found.found >= 0.9 * found.bad
 
 
+@pytest.mark.parametrize("fault", PARTITIONS)
+@pytest.mark.parametrize("nodes", [16, 64])
+def test_racks_that_cannot_reach_each_other_are_told_and_nobody_is_bad(
+    fault: str, nodes: int
+) -> None:
+    found = tally(fault, nodes, lies=0.0, runs=8, seed=7)
+    assert (found.found, found.false, found.unclear) == (found.bad, 0, 0)
+    assert found.split >= found.runs - 1
+
+
+@pytest.mark.parametrize("fault", PARTITIONS)
+def test_lies_in_racks_accuse_hardly_anybody(fault: str) -> None:
+    assert tally(fault, 16, lies=0.05, runs=15, seed=7).false <= 1
+
+
+def test_two_sides_are_told_only_where_no_pair_contradicts_and_each_has_two() -> None:
+    two = {("a", "b"): True, ("b", "c"): False, ("c", "d"): True, ("a", "d"): False}
+    assert sides(two).told() == (("a", "b"), ("c", "d"))
+    assert sides({**two, ("a", "c"): True}).told() == ()
+    assert sides({("a", "b"): True, ("b", "c"): False, ("a", "c"): False}).told() == ()
+    bad_besides = {**two, ("a", "z"): False, ("d", "z"): False}
+    assert sides(bad_besides).told() == (("a", "b"), ("c", "d"))
+
+
 @settings(deadline=None, max_examples=40)
 @given(st.integers(2, 20), st.integers(0, 2**32), st.floats(0.05, 1.0), st.floats(0.05, 1.0))
 def test_nobody_good_is_called_bad(nodes: int, seed: int, link: float, compute: float) -> None:
     names, rng = [f"n{number}" for number in range(nodes)], Random(seed)
     bad = {rng.choice(names): ("allreduce", link), rng.choice(names): ("compute", compute)}
-    verdict = diagnose(names, bad, rng, lies=0.0)
+    verdict = diagnose(names, World(bad), rng, lies=0.0)
     assert set(verdict.bad) <= set(bad)
 
 
 def test_of_two_nobodys_link_is_bad() -> None:
-    verdict = diagnose(["a", "b"], {"a": ("allreduce", 0.1)}, Random(1), lies=0.0)
+    verdict = diagnose(["a", "b"], World({"a": ("allreduce", 0.1)}), Random(1), lies=0.0)
     assert verdict.bad == {}
 
 
@@ -67,9 +94,10 @@ def test_a_pair_that_failed_once_is_tried_again_before_it_is_said_to_be_apart() 
     assert verdict.bad == {}
     assert set(verdict.undecided) == cut
     assert verdict.apart == (("node-2", "node-3"),)
-    again, helpers = following(first, verdict, NODES)
-    assert set(again) == cut
-    assert helpers
+    then = following(first, verdict, NODES)
+    assert set(then.tested) == cut
+    assert then.helpers
+    assert cut in map(set, then.again)
     second = settled([*first, told(planned(verdict.apart), cut)])
     assert (second.bad, second.undecided, second.apart) == ({}, (), verdict.apart)
     mended = settled([*first, told(planned(verdict.apart), set())])
@@ -100,5 +128,5 @@ def test_who_left_the_tests_speaks_against_nobody_and_is_not_spoken_against() ->
 def test_there_are_no_more_stages_than_said() -> None:
     stage = Stage(planned(), ())
     verdict = settled([stage] * MOST)
-    assert following([stage] * MOST, verdict, NODES) == ((), ())
+    assert following([stage] * MOST, verdict, NODES) == Next()
     assert verdict.bad == {}

@@ -74,8 +74,13 @@ class DiagnosisView(View):
     """Neither good nor bad, as far as is known: also who has left, or was never judged."""
     apart: list[list[str]]
     """Pairs that cannot reach each other, and neither of which is bad."""
+    sides: list[list[str]]
+    """Two, or none: who is well among themselves, and fails with those of the other one. Nobody of
+    them is bad for that."""
     why: str
     """Where it ended early."""
+    unknown: dict[str, str]
+    """Undecided nodes, with why each is."""
     evidence: list[str]
     measurements: list[Measurement]
 
@@ -143,7 +148,9 @@ def view(exam: Exam, asked: Asked) -> DiagnosisView:
         good=[n for n in asked.nodes if verdict and n not in {*verdict.bad, *unknown}],
         undecided=[node for node in asked.nodes if node in unknown],
         apart=[list(two) for two in verdict.apart] if verdict else [],
+        sides=[list(side) for side in verdict.sides] if verdict else [],
         why=asked.why,
+        unknown={node: why_unknown(asked, node) for node in asked.nodes if node in unknown},
         evidence=list(verdict.evidence) if verdict else [],
         measurements=_measurements(stages),
     )
@@ -153,6 +160,25 @@ def _unknown(asked: Asked, verdict: Verdict) -> set[str]:
     """Who was neither cleared nor convicted, or took part in no stage to its end."""
     judged = {node for stage in asked.stages for node in stage.orders}
     return (set(asked.nodes) - judged - verdict.bad.keys()) | verdict.unsettled
+
+
+def why_unknown(asked: Asked, node: str) -> str:
+    """What keeps it from being called good or bad."""
+    last = next((each for each in reversed(asked.stages) if node in each.orders), None)
+    if last is None:
+        return "ended before its tests were over"
+    mine = [each for each in last.results if each.node == node]
+    if not mine:
+        return "it told nothing"
+    unrun = next((each for each in mine if each.ok is None), None)
+    if unrun is not None:
+        return f"{unrun.test} could not be run: {unrun.detail}"
+    verdict = asked.verdict
+    if verdict is not None and node in verdict.again:
+        return f"its {verdict.again[node]} failed once, and one stage convicts nobody"
+    if not any(each.members for each in mine):
+        return "nobody was there to test its link with"
+    return "its results differ from one time, or one partner, to another"
 
 
 def _so_far(exam: Exam) -> Stage:

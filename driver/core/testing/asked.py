@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from msgspec.structs import replace
 
-from holdfast.diagnostics.stages import Stage, following, settled
+from holdfast.diagnostics.following import following
+from holdfast.diagnostics.stages import Stage, settled
 from holdfast.driver.core import exams
 from holdfast.driver.core.events import DiagnoseEndRequested, DiagnoseRequested
 from holdfast.driver.core.state.fit import Bar, Reason, Use, fit
@@ -74,15 +75,21 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
     stages = (*asked.stages, _stage(turn, exam))
     verdict = settled(stages)
     free = [name for name, node in turn.nodes.items() if _is_free(turn, exam, node)]
-    unsettled, helpers = following(stages, verdict, free)
+    then = following(stages, verdict, free)
     exams.drop(turn, exam.id)
-    if not unsettled or verdict.unsettled.isdisjoint(asked.nodes):  # of who helps nobody asked
+    if not then.tested or verdict.unsettled.isdisjoint(asked.nodes):  # of who helps nobody asked
         _end(turn, exam, replace(asked, stages=stages, verdict=verdict), late)
         return
-    setup, again = ExamSetup(job="", diagnose_s=LIMIT_S), verdict.apart
-    more = rounds.order(turn, Purpose.ASKED, unsettled, helpers, setup, again=again)
+    more = rounds.order(
+        turn,
+        Purpose.ASKED,
+        then.tested,
+        then.helpers,
+        ExamSetup(job="", diagnose_s=LIMIT_S),
+        again=then.again,
+    )
     turn.put_exam(replace(more, asked=replace(asked, stages=stages)))
-    turn.say(f"{', '.join(unsettled)} is tested again beside {', '.join(helpers)}")
+    turn.say(f"{', '.join(then.tested)} is tested again beside {', '.join(then.helpers)}")
 
 
 def _is_free(turn: Turn, exam: Exam, node: Node) -> bool:
