@@ -48,16 +48,16 @@ def diagnose(
         raise misused(f"{why}.", "Name nodes, or give --all.")
     asked = client(url, state)
     body: dict[str, Any] = {"all": True} if everyone else {"nodes": nodes}
-    number = _begun(asked, body)
-    found = _watched(asked, number)
+    number = begun(asked, body)
+    found = watched(asked, number)
     if json:
         as_json(found)
     else:
         _show(found)
-    return _exit_code(found)
+    return exit_code(found)
 
 
-def _begun(asked: Client, body: dict[str, Any]) -> int:
+def begun(asked: Client, body: dict[str, Any]) -> int:
     """The number of the diagnosis. A refusal has no exit code that says that a node is bad."""
     try:
         return int(asked.post(path("diagnoses"), body)["sequence"])
@@ -66,7 +66,7 @@ def _begun(asked: Client, body: dict[str, Any]) -> int:
         raise
 
 
-def _watched(asked: Client, number: int) -> dict[str, Any]:
+def watched(asked: Client, number: int) -> dict[str, Any]:
     """What came of it; what is under way meanwhile goes to stderr. Where the driver cannot say, no
     node is bad for it."""
     said, pause = "", Event()
@@ -130,7 +130,7 @@ def _best(found: dict[str, Any], node: str, test: str) -> str:
     return f"{best['value']:.1f} {best['unit']}" if best else _UNSAID
 
 
-def _exit_code(found: dict[str, Any]) -> int:
+def exit_code(found: dict[str, Any]) -> int:
     if found["bad"]:
         return exitcodes.FAILED
     unknown = found["undecided"] or found["why"]

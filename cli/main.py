@@ -15,6 +15,7 @@ import typer
 from holdfast.cli import (
     bench,
     brake,
+    calibrate,
     diagnose,
     driver,
     fact,
@@ -44,7 +45,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_ABOUT_NODES = (nodes, diagnose, fact, brake)
+_ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
 for module in (run, driver, jobs, show, logs, runs, *_ABOUT_NODES, lab, bench, kubernetes):
     module.register(app)
 

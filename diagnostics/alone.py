@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     node_class = {name: least for name in names if (least := getattr(given, name)) is not None}
     plan = alone(id="alone", node=given.node, limit_s=LIMIT_S, thorough=True)
     try:
-        results = [_run(order, given.node) for order in plan]
+        results = [_told_of(order, given.node) for order in plan]
     except KeyboardInterrupt:
         sys.stderr.write("holdfast-diagnose: interrupted; nothing is left running\n")
         return exitcodes.INTERRUPTED
@@ -51,14 +51,26 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _told_of(order: DiagnosticOrder, node: str) -> DiagnosticResult:
+    """What came of it; which test it is goes to stderr, for torch alone may take half a minute."""
+    sys.stderr.write(f"{order.test}, time {order.round + 1} …\n")
+    return _run(order, node)
+
+
 def _run(order: DiagnosticOrder, node: str) -> DiagnosticResult:
     """In a process of its own, which keeps its time itself."""
+    # A group of its own: Ctrl-C is ours to tell of, and `run` ends it where we are ended.
     command = [sys.executable, "-m", "holdfast.diagnostics.runner", _json(order)]
     limit_s = LOADING_S + order.time_box_s + 2 * LAST_RESORT_S
     environment = {**os.environ, "HOLDFAST_NODE": node}
     try:
         done = subprocess.run(
-            command, env=environment, stdout=subprocess.PIPE, timeout=limit_s, check=False
+            command,
+            env=environment,
+            stdout=subprocess.PIPE,
+            timeout=limit_s,
+            check=False,
+            process_group=0,
         )
         return result_of(done.stdout)
     except subprocess.TimeoutExpired:

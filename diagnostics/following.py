@@ -5,7 +5,7 @@ Used where tests go in stages: by the driver where a person wants to know, and b
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -14,6 +14,7 @@ from holdfast.diagnostics.answers import Pair
 from holdfast.diagnostics.plan import partners
 from holdfast.diagnostics.sides import Sides, in_vain, sides
 from holdfast.diagnostics.stages import Stage, least_of, ways
+from holdfast.diagnostics.thresholds import Known
 from holdfast.diagnostics.verdict import Verdict
 
 MOST = 3
@@ -34,14 +35,14 @@ def following(
     stages: Sequence[Stage],
     verdict: Verdict,
     there: Collection[str],
-    bounds: Mapping[str, float] | None = None,
+    known: Known | None = None,
 ) -> Next:
     """What comes next, with those that are `there`.
 
     Who failed with all it met meets those that it would be with if nothing were wrong but the way
     between two sides; pairs that are apart, or contradict the others, meet once more.
     """
-    met = ways(stages, least_of(stages, bounds))
+    met = ways(stages, least_of(stages, known))
     split, failed = sides(met), in_vain(met)
 
     def order(node: str) -> tuple[bool, tuple[int, bool], str]:
@@ -49,8 +50,8 @@ def following(
 
     tested = sorted((node for node in verdict.unsettled if node in there), key=order)
     taken = {*verdict.unsettled, *verdict.bad}
-    known = dict.fromkeys(node for stage in stages for node in stage.orders)
-    sound = [node for node in known if node in there and node not in taken]
+    met_all = dict.fromkeys(node for stage in stages for node in stage.orders)
+    sound = [node for node in met_all if node in there and node not in taken]
     helpers = _beside(tested, sound, split, _met(stages, tested))
     if not (tested and helpers) or len(stages) >= MOST:
         return Next()

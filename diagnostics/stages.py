@@ -5,7 +5,7 @@ and by `bench.diagnostics`. A node is bad whose same part failed in two stages, 
 many healthy nodes some fail once; so what lies now and then costs nobody healthy.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 
 import msgspec
@@ -14,7 +14,7 @@ from holdfast.diagnostics import node_pairs, one_node
 from holdfast.diagnostics.answers import Pair, answers, passes
 from holdfast.diagnostics.registry import Part
 from holdfast.diagnostics.sides import Met, Sides, in_vain, sides
-from holdfast.diagnostics.thresholds import Thresholds, thresholds
+from holdfast.diagnostics.thresholds import Known, Thresholds, thresholds
 from holdfast.diagnostics.verdict import Verdict, judge
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 
@@ -35,12 +35,12 @@ class Stage(msgspec.Struct, frozen=True):
         return Stage(orders, self.results)
 
 
-def settled(stages: Sequence[Stage], bounds: Mapping[str, float] | None = None) -> Verdict:
+def settled(stages: Sequence[Stage], known: Known | None = None) -> Verdict:
     """What all stages together say. `again`: who failed once; `undecided`: who was not cleared;
     `apart`: pairs that failed whenever they met, and neither of which is bad; `sides`: two that
     explain all of these, once a second stage did not contradict them.
     """
-    least = least_of(stages, bounds)
+    least = least_of(stages, known)
     met = ways(stages, least)
     split = sides(met)
     bad: dict[str, str] = {}
@@ -71,9 +71,9 @@ def settled(stages: Sequence[Stage], bounds: Mapping[str, float] | None = None) 
     )
 
 
-def least_of(stages: Sequence[Stage], bounds: Mapping[str, float] | None = None) -> Thresholds:
+def least_of(stages: Sequence[Stage], known: Known | None = None) -> Thresholds:
     """What all of them had to reach."""
-    return thresholds(chain.from_iterable(stage.results for stage in stages), bounds)
+    return thresholds(chain.from_iterable(stage.results for stage in stages), known=known)
 
 
 def ways(stages: Sequence[Stage], least: Thresholds) -> dict[Pair, bool]:

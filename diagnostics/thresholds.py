@@ -27,17 +27,33 @@ class Thresholds(msgspec.Struct, frozen=True):
         }
 
 
+class Known(msgspec.Struct, frozen=True):
+    """Least values by test: `bounds` that a person had measured, and `priors`, which count where
+    there are too few fellows. See `figures`."""
+
+    bounds: Mapping[str, float] = {}
+    priors: Mapping[str, float] = {}
+
+
 def thresholds(
-    results: Iterable[DiagnosticResult], node_class: Mapping[str, float] | None = None
+    results: Iterable[DiagnosticResult],
+    node_class: Mapping[str, float] | None = None,
+    known: Known | None = None,
 ) -> Thresholds:
-    """The node class's values, by the names that it has for them, else a share of what the good
-    reach. It is asked of each node's *best* value, the lowest speed of it that explains all its
-    edges: in a circle of three with one slow node, two of three edges are slow, but two of three
-    nodes have a fast one. Raises `ValueError` for a name that is no test's.
+    """The node class's values, by the names that it has for them, else what is `known` of healthy
+    nodes, else a share of what the good reach.
+
+    That is asked of each node's *best* value, the lowest speed of it that explains all its edges:
+    in a circle of three with one slow node, two of three edges are slow, but two of three nodes
+    have a fast one. Raises `ValueError` for a name that is no test's.
     """
-    known, named = tuple(results), of_class(node_class or {}).least
+    told, named = tuple(results), of_class(node_class or {}).least
+    known = known or Known()
     least = {
-        test.name: named.get(test.name) or test.least or _from_fellows(known, test)
+        test.name: named.get(test.name)
+        or test.least
+        or known.bounds.get(test.name)
+        or _from_fellows(told, test, known.priors.get(test.name, 0.0))
         for test in TESTS.values()
     }
     return Thresholds(least)
@@ -52,16 +68,16 @@ def of_class(node_class: Mapping[str, float]) -> Thresholds:
     return Thresholds({tests[name]: value for name, value in node_class.items() if value > 0})
 
 
-def _from_fellows(results: tuple[DiagnosticResult, ...], test: Test) -> float:
-    good = sorted(value for value in _reached(results, test).values() if value > 0)
-    if not good:
-        return 0.0
+def _from_fellows(results: tuple[DiagnosticResult, ...], test: Test, prior: float) -> float:
+    good = sorted(value for value in reached(results, test).values() if value > 0)
+    if not good or (prior and len(good) < FELLOWS):
+        return prior
     place = max(1, int(GOOD * (len(good) - 1)))
     reference = good[min(place, len(good) - 1)]
     return reference * max(test.share_of_median, _share(good, reference, test))
 
 
-def _reached(results: tuple[DiagnosticResult, ...], test: Test) -> dict[str, float]:
+def reached(results: tuple[DiagnosticResult, ...], test: Test) -> dict[str, float]:
     """The best of each node that was told twice: by both ends, or in two rounds. Else one lie would
     be what all have to reach."""
     runs: dict[tuple[str, int, tuple[str, ...]], float] = {}
@@ -92,8 +108,11 @@ seen, and what a shared machine takes is not called bad."""
 
 def _share(good: list[float], reference: float, test: Test) -> float:
     """What share of the reference passes, by how far the good are apart; 0 where it is unknown."""
-    if len(good) < FELLOWS:
-        return 0.0
     alike = [value for value in good if value > test.share_of_median * reference]
     spread = 1.4826 * median(abs(log(value / reference)) for value in alike)
-    return min(STRICTEST, exp(-SPREADS * spread))
+    return share_that_passes(spread, len(good))
+
+
+def share_that_passes(spread: float, nodes: int) -> float:
+    """The same, by the spread of so many nodes."""
+    return min(STRICTEST, exp(-SPREADS * spread)) if nodes >= FELLOWS else 0.0

@@ -159,6 +159,7 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.JobFactTold: told.on_job_fact,
     e.DiagnoseRequested: asked.on_request,
     e.DiagnoseEndRequested: asked.on_end,
+    e.CalibrateRequested: asked.on_calibrate,
     e.BrakeApplyRequested: eviction.on_brake,
     e.BrakeReleaseRequested: eviction.on_brake,
     e.NodeAppeared: nodes.on_appeared,

@@ -167,6 +167,12 @@ class DiagnoseEndRequested(Request, frozen=True):
     diagnosis: int
 
 
+class CalibrateRequested(Request, frozen=True):
+    """What the good nodes of this diagnosis reached is what nodes have to reach from now on."""
+
+    diagnosis: int
+
+
 class BrakeApplyRequested(BrakeRequest, frozen=True):
     """Nobody is to be evicted any more but by people."""
 

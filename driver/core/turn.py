@@ -92,6 +92,7 @@ class Turn:
         self.facts = state.facts
         self._apart: tuple[tuple[str, str], ...] | None = None  # once it was asked for
         self.brake = state.brake
+        self.figures = state.figures
         self.incidents = state.incidents
         self.returned_s = state.returned_s
         self.back_s = state.back_s
@@ -355,6 +356,7 @@ class Turn:
             exams=self.exams,
             facts=self.facts,
             brake=self.brake,
+            figures=self.figures,
             incidents=self.incidents,
             returned_s=self.returned_s,
             back_s=self.back_s,

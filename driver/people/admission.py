@@ -6,12 +6,13 @@ nothing: what is admitted is an event like others.
 
 import msgspec
 
+from holdfast.diagnostics.figures import LEAST_NODES
 from holdfast.driver.core import events as e
 from holdfast.driver.core.attempt import known_points
 from holdfast.driver.core.attempt.quiet import quiet_of
 from holdfast.driver.core.state.model import Job, Phase, State, Wanted
 from holdfast.driver.core.state.node import Quarantined, Source, Trusted
-from holdfast.driver.core.testing import asked
+from holdfast.driver.core.testing import asked, calibrating
 
 DEFECT = "defect"
 """The code of a refusal that is our fault: the same request is refused again until we mend it."""
@@ -47,6 +48,8 @@ def refuse(state: State, event: e.AnyEvent) -> Refusal | None:
         return _diagnose(state, event)
     if isinstance(event, e.DiagnoseEndRequested):
         return _diagnosis(state, event)
+    if isinstance(event, e.CalibrateRequested):
+        return _calibrate(state, event)
     if isinstance(event, e.BrakeRequest):
         return _brake(state, event)
     if isinstance(event, e.JobRequest):
@@ -241,7 +244,26 @@ def _diagnose(state: State, event: e.DiagnoseRequested) -> Refusal | None:
 _LATER = "`holdfast nodes` shows who has it; suspend its job, or ask again later."
 
 
-def _diagnosis(state: State, event: e.DiagnoseEndRequested) -> Refusal | None:
+def _calibrate(state: State, event: e.CalibrateRequested) -> Refusal | None:
+    """Why nothing can be learned from this diagnosis."""
+    if (unknown := _diagnosis(state, event)) is not None:
+        return unknown
+    exam = asked.found(state.exams.values(), event.diagnosis)
+    assert exam is not None
+    assert exam.asked is not None
+    good = len(calibrating.good(exam.asked))
+    if exam.asked.verdict is None:
+        why = f"diagnosis: {event.diagnosis} is not over. Ask again once it is."
+    elif good < LEAST_NODES:
+        why = f"diagnosis: {good} of its nodes are good, and {LEAST_NODES} are needed. Name more."
+    else:
+        return None
+    return Refusal("no-figures", why)
+
+
+def _diagnosis(
+    state: State, event: e.DiagnoseEndRequested | e.CalibrateRequested
+) -> Refusal | None:
     if asked.found(state.exams.values(), event.diagnosis) is not None:
         return None
     number = event.diagnosis

@@ -79,6 +79,7 @@ FACTS: Mapping[type[e.Event], str] = {
     **dict.fromkeys(
         (e.DiagnoseRequested, e.DiagnoseEndRequested), r".+ wants .* tested|the tests of .*"
     ),
+    e.CalibrateRequested: r"nodes have to reach .*",
     **dict.fromkeys((e.BrakeApplyRequested, e.BrakeReleaseRequested), r"the brake is .*"),
     e.ExecutorEnding: r"\S+ is to be free.*",
     e.NodeAppeared: r"\S+ (is there again.*|is to be free.*|need not be free any more)",

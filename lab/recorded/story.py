@@ -132,16 +132,23 @@ class Story:
         await self._asked("DELETE /jobs/{job}")
 
     async def _people_diagnose(self) -> None:
-        """The link of node-4 has a tenth of what it should; who is tested says so."""
-        await self._asked("POST /diagnoses", {"nodes": ["node-4"]})
+        """The others are good, which is kept; the link of node-4 has a tenth of what it should."""
+        await self._diagnosed("node-2", "node-3", "node-5")
+        await self._asked("POST /diagnoses/{diagnosis}/calibrate")
+        await self._asked("GET /calibrations")
+        await self._diagnosed("node-4")
+        await self._asked("GET /diagnoses/{diagnosis}")
+        await self._asked("DELETE /diagnoses/{diagnosis}")
+
+    async def _diagnosed(self, *nodes: str) -> None:
+        """Those that are tested say what they measured."""
+        await self._asked("POST /diagnoses", {"nodes": list(nodes)})
         self._diagnosis = self.driver.state.sequence
         while exams := [exam for exam in self.driver.state.exams.values() if not _is_over(exam)]:
             for node in exams[0].orders:
                 told = tuple(_measured(node, order) for order in exams[0].orders[node])
                 ended = e.DiagnosticEnded(node=node, id=exams[0].id, results=told)
                 await self.driver.happened(ended)
-        await self._asked("GET /diagnoses/{diagnosis}")
-        await self._asked("DELETE /diagnoses/{diagnosis}")
 
     # ------------------------------------------------------------ what nodes do and say
 

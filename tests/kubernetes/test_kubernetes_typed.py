@@ -52,6 +52,7 @@ TYPED = {
     "brake apply": "brake apply --reason rewired",
     "brake release": "brake release --reason done",
     "diagnose": "diagnose node-1",
+    "calibrate": "calibrate --show",
 }
 """Each command that asks a driver, and how it is typed here."""
 

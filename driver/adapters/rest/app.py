@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute
 from holdfast.driver.adapters.rest import (
     attempts,
     brake,
+    calibrations,
     diagnoses,
     docs,
     events,
@@ -48,7 +49,7 @@ def routes() -> Iterator[BaseRoute]:
     signature read once more when the first request comes, .03 s of a driver's start.
     """
     about_jobs = (jobs, attempts, logs, stories, evidence, facts)
-    for module in (*about_jobs, nodes, diagnoses, brake, incidents, events):
+    for module in (*about_jobs, nodes, diagnoses, calibrations, brake, incidents, events):
         yield from module.router.routes
     yield from system.schema_router.routes
     yield from system.router.routes

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends, Path, Request
 from pydantic import Field
 
 from holdfast.diagnostics.answers import passes
-from holdfast.diagnostics.stages import Stage
-from holdfast.diagnostics.thresholds import thresholds
+from holdfast.diagnostics.stages import Stage, least_of
+from holdfast.diagnostics.thresholds import Known
 from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import is_whole, read_json
@@ -18,6 +18,7 @@ from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core import events
 from holdfast.driver.core.state.model import Asked, Exam
+from holdfast.driver.core.testing import calibrating
 from holdfast.driver.core.testing.asked import found
 from holdfast.protocol.messages import DiagnosticResult
 from holdfast.protocol.mistakes import BadDocument, Mistake, shown
@@ -100,7 +101,17 @@ async def get_diagnosis(diagnosis: Number, control: Driver) -> DiagnosisView:
     exam = found(control.state.exams.values(), diagnosis)
     if exam is None or exam.asked is None:
         raise no_diagnosis(diagnosis)
-    return view(exam, exam.asked)
+    return view(exam, exam.asked, calibrating.known(control.state.figures))
+
+
+@router.post("/{diagnosis}/calibrate", status_code=202)
+async def calibrate(diagnosis: Number, control: Driver) -> Done:
+    """What its good nodes reached is what nodes have to reach from now on, where a person has them
+    tested."""
+    if found(control.state.exams.values(), diagnosis) is None:
+        raise no_diagnosis(diagnosis)
+    event = events.CalibrateRequested(diagnosis=diagnosis, by=PERSON)
+    return await ask(control, str(diagnosis), event)
 
 
 @router.delete("/{diagnosis}", status_code=202)
@@ -132,7 +143,7 @@ def _are_names(nodes: Any) -> bool:
     return listed and all(isinstance(each, str) and each and is_whole(each) for each in nodes)
 
 
-def view(exam: Exam, asked: Asked) -> DiagnosisView:
+def view(exam: Exam, asked: Asked, known: Known) -> DiagnosisView:
     """As it is now."""
     verdict, over = asked.verdict, asked.verdict is not None
     unknown = _unknown(asked, verdict) if verdict else set[str]()
@@ -152,7 +163,7 @@ def view(exam: Exam, asked: Asked) -> DiagnosisView:
         why=asked.why,
         unknown={node: why_unknown(asked, node) for node in asked.nodes if node in unknown},
         evidence=list(verdict.evidence) if verdict else [],
-        measurements=_measurements(stages),
+        measurements=_measurements(stages, known),
     )
 
 
@@ -185,8 +196,8 @@ def _so_far(exam: Exam) -> Stage:
     return Stage(exam.orders, tuple(each for told in exam.results.values() for each in told))
 
 
-def _measurements(stages: tuple[Stage, ...]) -> list[Measurement]:
-    least = thresholds(each for stage in stages for each in stage.results)
+def _measurements(stages: tuple[Stage, ...], known: Known) -> list[Measurement]:
+    least = least_of(stages, known)
     return [
         _measurement(each, number, least.of(each.test))
         for number, stage in enumerate(stages, start=1)

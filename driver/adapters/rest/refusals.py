@@ -213,6 +213,15 @@ REFUSALS: dict[str, Refusals] = {
     | _KEY,
     "GET /diagnoses/{diagnosis}": _PERSON | _NO_DIAGNOSIS,
     "DELETE /diagnoses/{diagnosis}": _PERSON | _NO_DIAGNOSIS | _NOT_ACCEPTING,
+    "POST /diagnoses/{diagnosis}/calibrate": _PERSON
+    | _NO_DIAGNOSIS
+    | _conflict(
+        "12",
+        "no-figures",
+        "diagnosis: 2 of its nodes are good, and 3 are needed. Name more.",
+    )
+    | _NOT_ACCEPTING,
+    "GET /calibrations": _PERSON,
     "GET /brake": _PERSON,
     "POST /brake/apply": _PERSON
     | _BODY

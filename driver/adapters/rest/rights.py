@@ -30,6 +30,8 @@ RIGHTS: dict[str, Right] = {
     "POST /diagnoses": Right.CHANGE_NODES,
     "GET /diagnoses/{diagnosis}": Right.SEE_NODES,
     "DELETE /diagnoses/{diagnosis}": Right.CHANGE_NODES,
+    "POST /diagnoses/{diagnosis}/calibrate": Right.CHANGE_NODES,
+    "GET /calibrations": Right.SEE_NODES,
     "GET /brake": Right.SEE_NODES,
     "POST /brake/apply": Right.CHANGE_NODES,
     "POST /brake/release": Right.CHANGE_NODES,

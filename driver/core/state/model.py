@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from msgspec import field
 
+from holdfast.diagnostics.figures import Figure
 from holdfast.diagnostics.stages import Stage
 from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core.events import Plan, Reached
@@ -409,6 +410,7 @@ class State(Value, frozen=True):
     exams: dict[str, Exam] = {}
     facts: tuple[Fact, ...] = ()  # of links, stores and the cluster, each kind's latest last
     brake: Brake = Brake()
+    figures: dict[str, Figure] = {}  # what healthy nodes reach, by test
     incidents: dict[int, Incident] = {}  # the open ones, and the latest of the rest
     returned_s: float = 0.0  # when an executor last came back to a driver that took over
     back_s: float | None = None  # when the driver last took over, or stood still until

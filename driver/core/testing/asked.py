@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from holdfast.diagnostics.following import following
 from holdfast.diagnostics.stages import Stage, settled
 from holdfast.driver.core import exams
-from holdfast.driver.core.events import DiagnoseEndRequested, DiagnoseRequested
+from holdfast.driver.core.events import CalibrateRequested, DiagnoseEndRequested, DiagnoseRequested
 from holdfast.driver.core.state.fit import Bar, Reason, Use, fit
 from holdfast.driver.core.state.model import Asked, Exam, Purpose, State
 from holdfast.driver.core.state.node import ExamSetup, Node
-from holdfast.driver.core.testing import rounds
+from holdfast.driver.core.testing import calibrating, rounds
 from holdfast.driver.core.turn import Turn
 
 LIMIT_S = 120.0
@@ -58,6 +58,15 @@ def on_end(turn: Turn, event: DiagnoseEndRequested) -> None:
         _end(turn, exam, exam.asked, f"{event.who} ended it")
 
 
+def on_calibrate(turn: Turn, event: CalibrateRequested) -> None:
+    """What its good nodes reached is what nodes have to reach from now on."""
+    exam = found(turn.exams.values(), event.diagnosis)
+    if exam is None or exam.asked is None:
+        return
+    told = calibrating.keep(turn, exam.asked)
+    turn.say(f"nodes have to reach {told}, as {event.who} had measured")
+
+
 def found(known: Iterable[Exam], number: int) -> Exam | None:
     """The exam that belongs to the request of this number."""
     return next((each for each in known if each.asked and each.asked.number == number), None)
@@ -73,9 +82,10 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
         _end(turn, exam, asked, ALL_LEFT)
         return
     stages = (*asked.stages, _stage(turn, exam))
-    verdict = settled(stages)
+    known = calibrating.known(turn.figures)
+    verdict = settled(stages, known)
     free = [name for name, node in turn.nodes.items() if _is_free(turn, exam, node)]
-    then = following(stages, verdict, free)
+    then = following(stages, verdict, free, known)
     exams.drop(turn, exam.id)
     if not then.tested or verdict.unsettled.isdisjoint(asked.nodes):  # of who helps nobody asked
         _end(turn, exam, replace(asked, stages=stages, verdict=verdict), late)
@@ -112,7 +122,8 @@ def _left(turn: Turn, exam: Exam, name: str) -> bool:
 def _end(turn: Turn, exam: Exam, asked: Asked, why: str) -> None:
     """Keep what came of it."""
     exams.drop(turn, exam.id)
-    verdict = asked.verdict or settled(asked.stages)
+    verdict = asked.verdict or settled(asked.stages, calibrating.known(turn.figures))
+    calibrating.learn(turn, replace(asked, verdict=verdict))
     ended, until_s = replace(asked, verdict=verdict, why=why), turn.now + KEPT_S
     turn.put_exam(replace(exam, orders={}, results={}, asked=ended, until_s=until_s))
     bad = ", ".join(f"the {part} of {node}" for node, part in verdict.bad.items())

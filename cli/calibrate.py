@@ -1,0 +1,79 @@
+"""`holdfast calibrate`: measure what healthy nodes reach, which is then asked of all."""
+
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.client import Client, path
+from holdfast.cli.diagnose import All, Names, begun, exit_code, watched
+from holdfast.cli.errors import misused
+from holdfast.cli.output import as_json, complain, say, table
+from holdfast.cli.shared import Json, State, Url, client, examples
+from holdfast.protocol import exitcodes
+
+Show = Annotated[bool, typer.Option("--show", help="Measure nothing: what was measured last.")]
+
+
+def register(app: typer.Typer) -> None:
+    typed = ("calibrate --all", "calibrate node-2 node-5 node-6", "calibrate --show --json")
+    app.command("calibrate", epilog=examples(*(f"holdfast {each}" for each in typed)))(calibrate)
+
+
+def calibrate(
+    nodes: Names = None,
+    everyone: All = False,
+    show: Show = False,
+    url: Url = None,
+    state: State = None,
+    json: Json = False,
+) -> int:
+    """Test nodes that run no ranks now; what the good ones reach is what nodes have to reach.
+
+    Three good ones are needed. The bound that follows counts from then on where `holdfast diagnose`
+    tests nodes. Exit code: as of `holdfast diagnose`; where a node is bad nothing is kept.
+    """
+    if bool(nodes) + everyone + show != 1:
+        why = "no NODE is named" if not (nodes or everyone or show) else "these contradict"
+        raise misused(f"{why}.", "Name nodes, or give --all, or --show.")
+    asked = client(url, state)
+    code = exitcodes.OK if show else _measured(asked, everyone, nodes or [])
+    found = asked.get(path("calibrations"))
+    if json:
+        as_json(found)
+    else:
+        _show(found["tests"])
+    return code
+
+
+def _measured(asked: Client, everyone: bool, nodes: list[str]) -> int:
+    """Test them, and have what they reached kept where nobody is bad."""
+    number = begun(asked, {"all": True} if everyone else {"nodes": nodes})
+    found = watched(asked, number)
+    if found["bad"]:
+        named = ", ".join(f"the {part} of {node}" for node, part in found["bad"].items())
+        complain(f"holdfast: {named} is bad: nothing is kept. Name the others.")
+    else:
+        asked.post(path("diagnoses", str(number), "calibrate"))
+    return exit_code(found)
+
+
+def _show(found: list[dict[str, Any]]) -> None:
+    if not found:
+        say("Nothing is measured yet: holdfast calibrate --all")
+        return
+    columns = ("test", "nodes", "median", "spread", "bound", "drift", "measured")
+    table(columns, (_row(each) for each in found))
+
+
+def _row(each: dict[str, Any]) -> tuple[str, ...]:
+    when = datetime.fromtimestamp(each["at_s"], UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return (
+        each["test"],
+        str(each["nodes"]),
+        f"{each['median']:.4g} {each['unit']}",
+        f"{each['spread']:.1%}",
+        f"{each['bound']:.4g}",
+        "-" if each["drift"] is None else f"{each['drift']:+.1%}",
+        when if each["asked"] else f"{when}, by the way",
+    )
