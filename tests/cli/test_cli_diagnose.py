@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import diagnose
+from holdfast.cli import calibrate, diagnose
 from holdfast.cli.client import Problem
 from holdfast.cli.main import main
 from holdfast.diagnostics import alone
@@ -33,7 +33,7 @@ class Driver:
     def __init__(self, *answers: dict[str, Any] | type[BaseException]) -> None:
         self.answers, self.deleted = list(answers), ""
 
-    def post(self, where: str, body: object) -> dict[str, Any]:
+    def post(self, where: str, body: object = None) -> dict[str, Any]:
         self.body = body
         return {"sequence": 12}
 
@@ -180,3 +180,35 @@ def test_alone_a_machine_is_told_in_json(
     assert told["node"] == "n1"
     assert len(told["measurements"]) == len(planned(id="x", node="n1", limit_s=60, thorough=True))
     assert (told["bad"] is not None) == (code == exitcodes.FAILED)
+
+
+FIGURE: dict[str, Any] = {
+    "test": "compute", "unit": "GFLOP/s", "nodes": 8, "median": 95.0, "spread": 0.04,
+    "bound": 71.25, "at_s": 1_700_000_000.0, "asked": True, "drift": -0.02,
+}  # fmt: skip
+
+
+def test_calibrate_keeps_what_good_nodes_reached_and_shows_it_with_its_drift(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    driver = Driver({**FOUND, "bad": {}}, {"tests": [FIGURE]})
+    monkeypatch.setattr(calibrate, "client", lambda *_: driver)
+    assert main(["calibrate", "--all"]) == exitcodes.OK
+    shown = capsys.readouterr().out
+    assert "71.25" in shown
+    assert "-2.0%" in shown
+    assert "2023-11-14 22:13 UTC" in shown
+
+
+def test_where_a_node_is_bad_nothing_is_kept(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    monkeypatch.setattr(calibrate, "client", lambda *_: Driver(FOUND, {"tests": []}))
+    assert main(["calibrate", "n0", "n1", "n2"]) == exitcodes.FAILED
+    assert "the link of n2 is bad: nothing is kept" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("typed", [(), ("n0", "--all"), ("--all", "--show")])
+def test_calibrate_says_what_cannot_be_meant(capsys: Capture, typed: tuple[str, ...]) -> None:
+    assert main(["calibrate", *typed]) == exitcodes.USAGE
+    assert "Name nodes, or give --all, or --show" in capsys.readouterr().err

@@ -1,11 +1,13 @@
 """A person asks how nodes are: they are tested in stages, and nobody is evicted for it."""
 
 import pytest
+from msgspec.structs import replace
 from suspects import STORING, hang, results
 
 from holdfast.driver.batch.deadlines import Deadlines, next_deadline
 from holdfast.driver.core import events as e
 from holdfast.driver.core.testing.asked import ALL_LEFT, KEPT_S, found
+from holdfast.driver.core.testing.unknown import EARLY, unknown
 from holdfast.driver.formats.encode import decode, encode
 from holdfast.driver.people.admission import refuse
 
@@ -81,6 +83,7 @@ def test_a_job_that_needs_a_node_has_it_and_its_partners_are_not_blamed(six) -> 
 def test_who_asked_ends_it_and_what_came_of_it_is_kept_for_a_while(six) -> None:
     six.do(e.DiagnoseEndRequested(diagnosis=six.number, by="ada"))
     assert exam(six).asked.why == "ada ended it"
+    assert set(unknown(exam(six).asked).values()) == {EARLY}
     assert all(node.exam is None for node in six.state.nodes.values())
     assert (exam(six).orders, exam(six).results) == ({}, {})
     six.state = decode(encode(six.state))
@@ -154,3 +157,37 @@ def test_nodes_of_jobs_with_ranks_are_left_out_with_the_reason(training) -> None
     asked = next(each.asked for each in life.state.exams.values() if each.asked)
     assert set(asked.left_out) == set(life.job.places)
     assert not set(asked.nodes) & set(life.job.places)
+
+
+def test_what_healthy_nodes_reach_by_the_way_is_kept_until_a_person_has_it_measured(six) -> None:
+    answer(six)
+    by_the_way = six.state.figures["compute"]
+    assert (by_the_way.asked, by_the_way.nodes, by_the_way.median) == (False, 6, 50.0)
+    six.do(e.CalibrateRequested(diagnosis=six.number, by="ada"))
+    figure = decode(encode(six.state)).figures["compute"]
+    assert (figure.asked, figure.bound, figure.drift) == (True, 37.5, 0.0)
+    assert "datagrams" not in six.state.figures  # what passes there is no matter of fellows
+
+
+def test_who_reaches_less_than_was_measured_is_bad_though_nobody_is_better(six) -> None:
+    answer(six)
+    six.do(e.CalibrateRequested(diagnosis=six.number, by="ada"))
+    six.do(e.DiagnoseRequested(nodes=("n3",)))
+    six.number = six.state.sequence
+    while exam(six).asked.verdict is None:
+        under_way = exam(six)
+        for member in under_way.orders:
+            told = results(under_way, member)
+            slow = tuple(replace(each, value=20.0 if not each.members else 50.0) for each in told)
+            told = slow if member == "n3" else told
+            six.do(e.DiagnosticEnded(node=member, id=under_way.id, results=told))
+    assert exam(six).asked.verdict.bad == {"n3": "compute"}
+
+
+def test_of_what_nothing_can_be_learned_is_said_in_a_sentence(six) -> None:
+    said = str(refuse(six.state, e.CalibrateRequested(diagnosis=six.number)))
+    assert "is not over" in said
+    assert "there is no 99" in str(refuse(six.state, e.CalibrateRequested(diagnosis=99)))
+    six.do(e.DiagnoseEndRequested(diagnosis=six.number, by="ada"))
+    said = str(refuse(six.state, e.CalibrateRequested(diagnosis=six.number)))
+    assert "0 of its nodes are good, and 3 are needed" in said

@@ -8,7 +8,6 @@ from pydantic import Field
 from holdfast.diagnostics.answers import passes
 from holdfast.diagnostics.stages import Stage, least_of
 from holdfast.diagnostics.thresholds import Known
-from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.adapters.rest.asking import Done, IdempotencyKey, ask, key_of
 from holdfast.driver.adapters.rest.body import is_whole, read_json
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver, person
@@ -20,6 +19,7 @@ from holdfast.driver.core import events
 from holdfast.driver.core.state.model import Asked, Exam
 from holdfast.driver.core.testing import calibrating
 from holdfast.driver.core.testing.asked import found
+from holdfast.driver.core.testing.unknown import unknown
 from holdfast.protocol.messages import DiagnosticResult
 from holdfast.protocol.mistakes import BadDocument, Mistake, shown
 
@@ -146,7 +146,7 @@ def _are_names(nodes: Any) -> bool:
 def view(exam: Exam, asked: Asked, known: Known) -> DiagnosisView:
     """As it is now."""
     verdict, over = asked.verdict, asked.verdict is not None
-    unknown = _unknown(asked, verdict) if verdict else set[str]()
+    left = unknown(asked)
     stages = asked.stages if over else (*asked.stages, _so_far(exam))
     return DiagnosisView(
         number=asked.number,
@@ -156,40 +156,15 @@ def view(exam: Exam, asked: Asked, known: Known) -> DiagnosisView:
         stage=max(1, len(stages)),
         testing=[] if over else [node for node in exam.orders if node not in exam.results],
         bad=verdict.bad if verdict else {},
-        good=[n for n in asked.nodes if verdict and n not in {*verdict.bad, *unknown}],
-        undecided=[node for node in asked.nodes if node in unknown],
+        good=[n for n in asked.nodes if verdict and n not in {*verdict.bad, *left}],
+        undecided=list(left),
         apart=[list(two) for two in verdict.apart] if verdict else [],
         sides=[list(side) for side in verdict.sides] if verdict else [],
         why=asked.why,
-        unknown={node: why_unknown(asked, node) for node in asked.nodes if node in unknown},
+        unknown=left,
         evidence=list(verdict.evidence) if verdict else [],
         measurements=_measurements(stages, known),
     )
-
-
-def _unknown(asked: Asked, verdict: Verdict) -> set[str]:
-    """Who was neither cleared nor convicted, or took part in no stage to its end."""
-    judged = {node for stage in asked.stages for node in stage.orders}
-    return (set(asked.nodes) - judged - verdict.bad.keys()) | verdict.unsettled
-
-
-def why_unknown(asked: Asked, node: str) -> str:
-    """What keeps it from being called good or bad."""
-    last = next((each for each in reversed(asked.stages) if node in each.orders), None)
-    if last is None:
-        return "ended before its tests were over"
-    mine = [each for each in last.results if each.node == node]
-    if not mine:
-        return "it told nothing"
-    unrun = next((each for each in mine if each.ok is None), None)
-    if unrun is not None:
-        return f"{unrun.test} could not be run: {unrun.detail}"
-    verdict = asked.verdict
-    if verdict is not None and node in verdict.again:
-        return f"its {verdict.again[node]} failed once, and one stage convicts nobody"
-    if not any(each.members for each in mine):
-        return "nobody was there to test its link with"
-    return "its results differ from one time, or one partner, to another"
 
 
 def _so_far(exam: Exam) -> Stage:

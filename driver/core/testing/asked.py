@@ -16,6 +16,7 @@ from holdfast.driver.core.state.fit import Bar, Reason, Use, fit
 from holdfast.driver.core.state.model import Asked, Exam, Purpose, State
 from holdfast.driver.core.state.node import ExamSetup, Node
 from holdfast.driver.core.testing import calibrating, rounds
+from holdfast.driver.core.testing.unknown import unknown
 from holdfast.driver.core.turn import Turn
 
 LIMIT_S = 120.0
@@ -127,4 +128,7 @@ def _end(turn: Turn, exam: Exam, asked: Asked, why: str) -> None:
     ended, until_s = replace(asked, verdict=verdict, why=why), turn.now + KEPT_S
     turn.put_exam(replace(exam, orders={}, results={}, asked=ended, until_s=until_s))
     bad = ", ".join(f"the {part} of {node}" for node, part in verdict.bad.items())
-    turn.say(f"the tests of {', '.join(asked.nodes)} are over: bad is {bad or 'nothing'}")
+    over = f"ended before they were over ({why})" if why else "are over"
+    left = ", ".join(f"{node} ({reason})" for node, reason in unknown(ended).items())
+    not_known = f"; not known of {left}" if left else ""
+    turn.say(f"the tests of {', '.join(asked.nodes)} {over}: bad is {bad or 'nothing'}{not_known}")
