@@ -1,6 +1,5 @@
 """`holdfast calibrate`: measure what healthy nodes reach, which is then asked of all."""
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +9,7 @@ from holdfast.cli.diagnose import All, Names, begun, exit_code, watched
 from holdfast.cli.errors import misused
 from holdfast.cli.output import as_json, complain, say, table
 from holdfast.cli.shared import Json, State, Url, client, examples
+from holdfast.cli.words import duration
 from holdfast.protocol import exitcodes
 
 Show = Annotated[bool, typer.Option("--show", help="Measure nothing: what was measured last.")]
@@ -67,7 +67,7 @@ def _show(found: list[dict[str, Any]]) -> None:
 
 
 def _row(each: dict[str, Any]) -> tuple[str, ...]:
-    when = datetime.fromtimestamp(each["at_s"], UTC).strftime("%Y-%m-%d %H:%M UTC")
+    when = f"{duration(each['ago_s'])} ago"
     return (
         each["test"],
         str(each["nodes"]),

@@ -73,7 +73,7 @@ def _figure(
         bound=middle * max(test.share_of_median, share_that_passes(spread, len(values))),
         at_s=now,
         asked=asked,
-        before=last.median if last else None,
+        before=last.median if asked and last and last.asked else None,
     )
 
 

@@ -184,7 +184,7 @@ def test_alone_a_machine_is_told_in_json(
 
 FIGURE: dict[str, Any] = {
     "test": "compute", "unit": "GFLOP/s", "nodes": 8, "median": 95.0, "spread": 0.04,
-    "bound": 71.25, "at_s": 1_700_000_000.0, "asked": True, "drift": -0.02,
+    "bound": 71.25, "ago_s": 7200.0, "asked": True, "drift": -0.02,
 }  # fmt: skip
 
 
@@ -197,7 +197,7 @@ def test_calibrate_keeps_what_good_nodes_reached_and_shows_it_with_its_drift(
     shown = capsys.readouterr().out
     assert "71.25" in shown
     assert "-2.0%" in shown
-    assert "2023-11-14 22:13 UTC" in shown
+    assert "ago" in shown
 
 
 def test_where_a_node_is_bad_nothing_is_kept(

@@ -165,7 +165,14 @@ def test_what_healthy_nodes_reach_by_the_way_is_kept_until_a_person_has_it_measu
     assert (by_the_way.asked, by_the_way.nodes, by_the_way.median) == (False, 6, 50.0)
     six.do(e.CalibrateRequested(diagnosis=six.number, by="ada"))
     figure = decode(encode(six.state)).figures["compute"]
-    assert (figure.asked, figure.bound, figure.drift) == (True, 37.5, 0.0)
+    assert (figure.asked, figure.bound, figure.drift) == (True, 37.5, None)
+    six.do(e.DiagnoseRequested(by="ada"))
+    six.number = six.state.sequence
+    for member in exam(six).orders:
+        told = tuple(replace(each, value=45.0) for each in results(exam(six), member))
+        six.do(e.DiagnosticEnded(node=member, id=exam(six).id, results=told))
+    six.do(e.CalibrateRequested(diagnosis=six.number, by="ada"))
+    assert six.state.figures["compute"].drift == pytest.approx(-0.1)
     assert "datagrams" not in six.state.figures  # what passes there is no matter of fellows
 
 

@@ -25,8 +25,8 @@ class CalibrationView(View):
     """Of the logarithm of what they reached: .05 is about 5 %."""
     bound: float
     """A node that reaches less fails."""
-    at_s: float
-    """When, on the driver's clock."""
+    ago_s: float = Field(ge=0)
+    """How long ago."""
     asked: bool
     """Whether a person had it measured; else a diagnosis of healthy nodes told it, and the bound
     counts where fewer than five nodes are tested."""
@@ -44,10 +44,12 @@ class CalibrationsView(View):
 async def get_calibrations(control: Driver) -> CalibrationsView:
     """What nodes have to reach where a person has them tested, by test."""
     known = sorted(control.state.figures.items())
-    return CalibrationsView(tests=[_view(test, each) for test, each in known if test in TESTS])
+    return CalibrationsView(
+        tests=[_view(test, each, control.now()) for test, each in known if test in TESTS]
+    )
 
 
-def _view(test: str, figure: Figure) -> CalibrationView:
+def _view(test: str, figure: Figure, now: float) -> CalibrationView:
     return CalibrationView(
         test=test,
         unit=TESTS[test].unit,
@@ -55,7 +57,7 @@ def _view(test: str, figure: Figure) -> CalibrationView:
         median=figure.median,
         spread=figure.spread,
         bound=figure.bound,
-        at_s=figure.at_s,
+        ago_s=max(0.0, now - figure.at_s),
         asked=figure.asked,
         drift=figure.drift,
     )
