@@ -50,7 +50,7 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ranks: dict[int, RankSeen] = {}
     groups: Groups = {}  # as ranks told last of each
     jumps: Jumps = {}
-    unseen_s: float = -math.inf  # nobody listened until then: no time is compared with an earlier
+    unheard_s: float = -math.inf  # nobody listened until then: no time is compared with an earlier
     pace: Pace = Pace()
     rhythm: Pace = Pace()  # of collectives, for a job of which no step was ever seen
     still: Still
@@ -61,6 +61,8 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     begun: bool = False  # that its script began again there was told
     moving_s: float | None = None  # since when all ranks have done collectives
     stepless: bool = False  # that they go on without a step was told
+    unseen: bool = False  # that nothing is heard of some of its ranks was told: see `unseen`
+    looked_s: float = -math.inf  # when that was last looked at
     period_s: float = 0.5
 
     def heard_step(self) -> int | None:
@@ -113,6 +115,7 @@ def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen
         pace=pacing.restarted(before.pace, expected.best_step or 0),
         saved=before.saved + saved(before),
         furthest=max(before.furthest, before.saved + _own_steps(before)),
+        unseen=before.unseen,
         still=msgspec.structs.replace(before.still, began_s=now, named="", worst=(0.0, 0.0)),
     )
 
@@ -123,7 +126,7 @@ def heard(job: JobSeen, beat: Heartbeat, now: float) -> None:
         mine = (progress.job, progress.epoch) == (job.expected.job, job.expected.epoch)
         if mine and job.places.get(progress.rank) == beat.node:
             before = job.ranks.get(progress.rank)
-            if before is not None and before.heard_s > job.unseen_s:
+            if before is not None and before.heard_s > job.unheard_s:
                 _compare(job, beat, before, now)
             job.ranks[progress.rank] = _rank(before, kept(job.groups, progress), beat.uptime_s, now)
 

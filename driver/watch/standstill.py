@@ -40,6 +40,8 @@ LOOK_AGAIN_S = 0.5
 """Following the waits of 12,000 ranks takes some tenths of a second: not at every tick."""
 DARK_FLOORS = 6
 """Floors after which a rank whose process does not run is a hang also before the first step."""
+YOUNG_SAID = 0.5
+"""Share of its time before the first step that is over when people are told that it makes none."""
 FACTOR, LONGEST_S = 4, 3_600.0
 """Each restart at one spot makes the next one there so much later, up to an hour."""
 PULSE_LATE_S = 1.0
@@ -121,7 +123,11 @@ def judge(
     dark_s = DARK_FLOORS * expected.hang_floor_s if pace.stepped_s is None else named_s
     stood_s = now - (pace.stepped_s if pace.stepped_s is not None else still.began_s)
     apart_s = collective_diverged.stand_s(odd, watched)
-    least_s = min(named_s, dark_s, expected.pause_max_s, _steps_s(expected, pace, settings))
+    least_s = (
+        min(YOUNG_SAID * named_s, dark_s)
+        if pace.stepped_s is None
+        else min(named_s, expected.pause_max_s, _steps_s(expected, pace, settings))
+    )
     stands = stood_s > least_s or apart_s > expected.hang_floor_s
     if not stands or now - still.looked_s < LOOK_AGAIN_S:
         return still, ()
@@ -134,7 +140,8 @@ def judge(
     limit_s = limit_of(still, case, settings)
     known = still.named and limit_s >= still.named_s
     soon = case.apart_s > 0 and limit_s <= named_s
-    if known or soon or stood_s <= named_s or case.young:
+    said_s = YOUNG_SAID * named_s if case.young else named_s
+    if known or soon or stood_s <= said_s:
         return still, ()
     named = msgspec.structs.replace(
         still, named=words.who(case), named_step=pace.step, named_s=limit_s
@@ -300,6 +307,8 @@ def _stuck(case: Case) -> bool:
 
 def _looked(still: Still, case: Case, now: float) -> Still:
     idle, dead = still.worst
+    if case.young:  # how long it prepares tells nothing of its pauses
+        return msgspec.structs.replace(still, looked_s=now)
     if case.manner is Manner.DEAD:
         dead = max(dead, case.seen.silent_s if case.seen is not None else 0.0)
     elif case.manner is Manner.STUCK:

@@ -35,6 +35,7 @@ from holdfast.driver.watch import (
     store_filling,
     store_not_shared,
     traffic,
+    unseen,
 )
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.jobs import JobSeen
@@ -162,7 +163,7 @@ class Watch:
             self._put(seen, known_s=now, heard_s=None, connected_s=connected, left_s=left)
         for name, job in self._jobs.items():
             pace = pacing.unseen(job.pace)
-            self._jobs[name] = msgspec.structs.replace(job, pace=pace, unseen_s=now)
+            self._jobs[name] = msgspec.structs.replace(job, pace=pace, unheard_s=now)
 
     # ------------------------------------------------------------ what the nodes tell
 
@@ -273,6 +274,8 @@ class Watch:
         if self._may_judge(now):
             yield from map(_found, self._cannot_meet(job, now))
             yield from map(_found, self._holds_up(job, now))
+            job, findings = self._is_seen(job, now)
+            yield from map(_found, findings)
         self._jobs[name], findings = self._stands_still(job, now)
         yield from map(_found, (*findings, *self._went_on(job)))
 
@@ -389,6 +392,13 @@ class Watch:
         for each in findings:
             self._take_back(each)
         return findings
+
+    def _is_seen(self, job: JobSeen, now: float) -> tuple[JobSeen, Findings]:
+        told = Kind.UNSEEN in self._recalled.get(job.expected.job, NOTHING)
+        job, findings = unseen.judge(job, self._nodes, now, recalled=told)
+        for each in findings:
+            self._take_back(each)
+        return job, findings
 
     def _stands_still(self, job: JobSeen, now: float) -> tuple[JobSeen, Findings]:
         pace, unit = jobs.tempo(job)
