@@ -26,6 +26,7 @@ from holdfast.driver.watch.standstill_manner import (
     Manner,
     asleep,
     idle_s,
+    just_dark,
     manner,
     moves,
     stuck_limit_s,
@@ -141,7 +142,8 @@ def judge(
     known = still.named and limit_s >= still.named_s
     soon = case.apart_s > 0 and limit_s <= named_s
     said_s = YOUNG_SAID * named_s if case.young else named_s
-    if known or soon or stood_s <= said_s:
+    unsure = case.manner is Manner.DEAD and just_dark(case.seen)
+    if known or soon or unsure or stood_s <= said_s:
         return still, ()
     named = msgspec.structs.replace(
         still, named=words.who(case), named_step=pace.step, named_s=limit_s

@@ -40,7 +40,7 @@ def test_the_rank_that_holds_all_up_is_named_after_the_floor(running: Any) -> No
     assert running.go(4.5) == []
     (said,) = running.go(2)
     assert (said.kind, said.weight, said.rank) == (Kind.STANDSTILL, Weight.REPORT, 2)
-    assert "rank 2 is stuck" in said.summary
+    assert "rank 2 stands still" in said.summary
     assert said.summary.endswith(
         "if nothing moves for 15 s it is restarted (--stuck-max or telemetry.pause() gives it "
         "longer)"
@@ -129,7 +129,9 @@ def test_before_the_first_step_a_job_has_its_own_patience(cluster: Any) -> None:
     assert young.go(14) == []
     (said,) = young.go(15)
     assert (said.kind, said.rank, said.weight) == (Kind.STANDSTILL, 1, Weight.REPORT)
-    assert said.summary.startswith("job has made no step that is seen for 15 s: rank 1 is stuck")
+    assert said.summary.startswith(
+        "job has made no step that is seen for 15 s: rank 1 stands still"
+    )
     assert "without one for 30 s it is restarted (--first-step gives" in said.summary
     assert [(each.kind, each.rank) for each in young.go(3)] == [(Kind.HANG, 1)]
 
