@@ -48,6 +48,11 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     stopped_s: float
     tokens: float
 
+    @property
+    def free_s(self) -> float:
+        """Its own part, as it would be with a processor of its own."""
+        return self.own_s - self.delayed_s - self.throttled_s - self.stopped_s
+
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """A rank, and the median of its peers."""
@@ -63,7 +68,9 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def computes_longer(self) -> bool:
-        return self.mine.cpu_s > LONGER * self.peers.cpu_s
+        """By as much as counts in a step, of which most may be no computing at all."""
+        more_s = self.mine.cpu_s - self.peers.cpu_s
+        return more_s > (LONGER - 1) * max(self.peers.cpu_s, self.peers.free_s)
 
     @property
     def takes_longer(self) -> bool:

@@ -135,6 +135,15 @@ def test_who_waits_longer_for_processors_than_its_own_cpu_time_explains_is_crowd
     assert slow_words.cause(part(cpu_s, delayed_s), part(0.1, others_delayed_s)) is cause
 
 
+def test_who_computes_longer_in_steps_that_are_hardly_computing_holds_nobody_up() -> None:
+    job = Job()
+    for each in job.ranks:
+        each.cpu_s, each.stands_s = 0.001, 0.05
+    job.go(KNOWN)
+    job.ranks[2].cpu_s *= 1.5
+    assert job.go(100) == []
+
+
 @pytest.mark.parametrize(
     ("what", "cause", "blame"),
     [
