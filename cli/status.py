@@ -74,7 +74,8 @@ def _page(
         f"[bold]{job['name']}[/bold]  {toned(state)}{since}",
         *([] if found.ready or not found.why else [f"driver  {escape(found.why)}"]),
         *_progress(job, losses),
-        *_slow(job, incidents),
+        *_standing(job, incidents, "slow", Kind.SLOW, over=Kind.KEEPS_PACE),
+        *_standing(job, incidents, "unseen", Kind.UNSEEN, over=Kind.SEEN_AGAIN),
         *stored(job, incidents),
         *_lost(job, incidents),
         *attempt(job),
@@ -124,17 +125,24 @@ def _progress(job: dict[str, Any], losses: list[float]) -> list[str]:
     return [f"at      {' · '.join(parts)}"] if parts else []
 
 
-def _slow(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Who holds its peers up, as far as it was told and not taken back since."""
+def _standing(
+    job: dict[str, Any],
+    incidents: Sequence[Mapping[str, Any]],
+    name: str,
+    kind: Kind,
+    *,
+    over: Kind,
+) -> list[str]:
+    """What was told of a job that runs, and not taken back since: the newest of each rank."""
     from rich.markup import escape
 
     told: dict[tuple[Any, Any], str] = {}
     for each in incidents if job["phase"] not in FINISHED else ():
-        if each["kind"] == Kind.SLOW:
+        if each["kind"] == kind:
             told[each["node"], each["rank"]] = each["summary"]
-        elif each["kind"] == Kind.KEEPS_PACE:
+        elif each["kind"] == over:
             told.clear()
-    return [f"slow    {escape(text)}" for text in told.values()]
+    return [f"{name:<7} {escape(text)}" for text in told.values()]
 
 
 def stored(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[str]:

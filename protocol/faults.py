@@ -22,6 +22,8 @@ class Kind(StrEnum):
     NO_PROGRESS = "no-progress"  # progress stands still, nobody can be named
     STANDSTILL = "standstill"  # either of the two, before anything is done about it; report only
     GOES_ON = "goes-on"  # and that is over, by itself
+    UNSEEN = "unseen"  # ranks tell nothing: nobody sees whether it stands still; report only
+    SEEN_AGAIN = "seen-again"  # and now they do again
     COLLECTIVE_MISMATCH = "collective-mismatch"  # 6
     LINK_DOWN = "link-down"  # 17
     UNREACHABLE = "unreachable"  # 19: two nodes cannot reach each other, and the driver hears both
@@ -60,6 +62,7 @@ ALL_CLEAR = {
     Kind.STORE_SWEPT: Kind.STORE_FILLS,
     Kind.SNAPSHOTS_BACK: Kind.SNAPSHOTS_STOPPED,
     Kind.KEEPS_PACE: Kind.SLOW,
+    Kind.SEEN_AGAIN: Kind.UNSEEN,
 }
 """Reports that take another one back, for its job."""
 

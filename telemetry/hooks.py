@@ -10,8 +10,8 @@ import importlib.abc
 import importlib.machinery
 import os
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -180,7 +180,8 @@ def _hook_groups(c10d: Any) -> None:
         return
 
     def made(size: int, rank: int | None, ranks: Sequence[int], *rest: Any, **named: Any) -> Any:
-        result = make(size, rank, ranks, *rest, **named)
+        with _meeting():
+            result = make(size, rank, ranks, *rest, **named)
         try:
             if isinstance(result[0], c10d.ProcessGroup):
                 _watch_group(result[0], list(ranks) or list(range(result[0].size())))
@@ -190,6 +191,18 @@ def _hook_groups(c10d: Any) -> None:
 
     c10d._new_process_group_helper = made
     _hook_waits(c10d)
+
+
+@contextmanager
+def _meeting() -> Iterator[None]:
+    """Say that the rank waits while a group is made: those of gloo connect to each other there."""
+    recorder = current.recorder
+    outer = recorder.waits() if recorder is not None else False
+    try:
+        yield
+    finally:
+        if recorder is not None:
+            recorder.waited(outer)
 
 
 def _hook_waits(c10d: Any) -> None:

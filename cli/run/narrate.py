@@ -15,6 +15,10 @@ STANDS = frozenset({Kind.HANG, Kind.NO_PROGRESS})
 """Stacks of its ranks are taken before anything is done about one."""
 
 
+TRAINS_S = 60.0
+"""From so long on it is worth a word that no step of a job was seen."""
+
+
 class Narrator:
     """Says each thing once, as the job's view changes."""
 
@@ -158,6 +162,8 @@ def summary(
 ) -> str:
     """`done: 2,000 steps seen, 1 fault, 0.4 s lost of 18 min`."""
     parts = [_seen(job)] if job["step"] else []
+    if not job["step"] and job["age_s"] > TRAINS_S:
+        parts.append("no step seen, as without an optimizer of torch or telemetry.step()")
     parts.append(counted(incidents) or "no fault")
     down_s = sum(each["down_s"] or 0.0 for each in incidents)
     took = duration(job["age_s"])

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.driver.watch import jobs
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.jobs import JobSeen
-from holdfast.driver.watch.model import Expectation, Findings, evidence, goes_on
+from holdfast.driver.watch.model import Expectation, Findings, Ranks, evidence, goes_on
 from holdfast.driver.watch.pace import Pace
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Collective, Heartbeat, RankProgress
@@ -36,6 +36,8 @@ class Odd(msgspec.Struct, frozen=True, kw_only=True):
 
     rank: int | None
     text: str
+    members: int = 0  # hash of the group …
+    number: int = 0  # … and of its collectives the one at which they differ
 
 
 class Callers(msgspec.Struct):
@@ -116,6 +118,24 @@ def went_on(state: Unlike, expected: Expectation, pace: Pace, unit: str) -> tupl
     return msgspec.structs.replace(state, odd=None, met=True), (goes_on(expected, pace.step, text),)
 
 
+def stand_s(odd: Odd | None, ranks: Ranks) -> float:
+    """For how long those who differ have stood in what can never end: then it is no pause. 0 where
+    one of them has done it, or is not there yet.
+    """
+    if odd is None or not all(_is_in(odd, seen) for seen in ranks.values()):
+        return 0.0
+    return min((seen.still_s for seen in ranks.values()), default=0.0)
+
+
+def _is_in(odd: Odd, seen: RankProgress) -> bool:
+    """Whether the rank has called it and it is not done, as far as it tells; or it has no part."""
+    mine = (each for each in seen.groups if each.members == odd.members)
+    return all(
+        each.enqueued >= odd.number and ("done" in seen.partial or each.done < odd.number)
+        for each in mine
+    )
+
+
 def _counts(seen: RankProgress, expected: Expectation) -> bool:
     mine = (seen.job, seen.epoch) == (expected.job, expected.epoch)
     return mine and not UNCOUNTED & set(seen.partial)
@@ -132,7 +152,7 @@ def _told(groups: dict[int, Numbers], seen: RankProgress, world_size: int) -> Od
         if new:
             _keep(numbers, seen.rank, new)
             if (odd := _compared(numbers, new, world_size)) is not None:
-                return odd
+                return msgspec.structs.replace(odd, members=recent.members)
     return None
 
 
@@ -160,14 +180,15 @@ def _odd(number: int, called: Mapping[Collective, Callers], members: tuple[int, 
     told = sum(callers.count for callers in called.values())
     place = f"as collective #{number} of group {list(members[:8])}"
     if told == most.count + 1 and most.count > 1 and 2 * most.count > len(members):
-        return Odd(rank=other, text=f"rank {other} called {_differs(unlike, usual)} {place}")
+        text = f"rank {other} called {_differs(unlike, usual)} {place}"
+        return Odd(rank=other, text=text, number=number)
     if told < len(members):
         return None
     if unlike.kind == usual.kind:
         text = f"ranks {most.lowest} and {other} called {usual.kind} of different sizes {place}"
     else:
         text = f"rank {most.lowest} called {usual.kind} and rank {other} {unlike.kind} {place}"
-    return Odd(rank=None, text=text)
+    return Odd(rank=None, text=text, number=number)
 
 
 def _differs(mine: Collective, usual: Collective) -> str:

@@ -52,7 +52,7 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     ranks: dict[int, RankSeen] = {}
     groups: Groups = {}  # as ranks told last of each
     jumps: Jumps = {}
-    unseen_s: float = -math.inf  # nobody listened until then: no time is compared with an earlier
+    unheard_s: float = -math.inf  # nobody listened until then: no time is compared with an earlier
     pace: Pace = Pace()
     rhythm: Pace = Pace()  # of collectives, for a job of which no step was ever seen
     ended: dict[str, tuple[int, float]] = {}  # by node: what its ranks had done as one died; when
@@ -124,7 +124,7 @@ def heard(job: JobSeen, beat: Heartbeat, now: float) -> None:
         mine = (progress.job, progress.epoch) == (job.expected.job, job.expected.epoch)
         if mine and job.places.get(progress.rank) == beat.node:
             before = job.ranks.get(progress.rank)
-            if before is not None and before.heard_s > job.unseen_s:
+            if before is not None and before.heard_s > job.unheard_s:
                 _compare(job, beat, before, now)
             job.ranks[progress.rank] = _rank(before, kept(job.groups, progress), beat.uptime_s, now)
 

@@ -21,6 +21,7 @@ from holdfast.driver.watch.store_failing import FailingStores
 from holdfast.driver.watch.store_filling import FillingStores
 from holdfast.driver.watch.store_not_shared import StoresNotShared
 from holdfast.driver.watch.traffic import ChangedTraffic
+from holdfast.driver.watch.unseen import UnseenRanks
 
 
 def detectors() -> tuple[Detector, ...]:
@@ -35,6 +36,7 @@ def detectors() -> tuple[Detector, ...]:
         SilentNodes(),
         UnreachablePairs(),
         SlowRanks(),
+        UnseenRanks(),
         Standstills(odd_of=diverged.odd_of),
         SkippedCollectives(),
         diverged,

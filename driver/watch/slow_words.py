@@ -48,6 +48,11 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     stopped_s: float
     tokens: float
 
+    @property
+    def free_s(self) -> float:
+        """Its own part, as it would be with a processor of its own."""
+        return self.own_s - self.delayed_s - self.throttled_s - self.stopped_s
+
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """A rank, and the median of its peers."""
@@ -63,7 +68,9 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def computes_longer(self) -> bool:
-        return self.mine.cpu_s > LONGER * self.peers.cpu_s
+        """By as much as counts in a step, of which most may be no computing at all."""
+        more_s = self.mine.cpu_s - self.peers.cpu_s
+        return more_s > (LONGER - 1) * max(self.peers.cpu_s, self.peers.free_s)
 
     @property
     def takes_longer(self) -> bool:
@@ -88,7 +95,7 @@ def compared(
         mine=mine,
         peers=peers,
         count=len(others),
-        cause=_cause(mine, peers),
+        cause=cause(mine, peers),
         waits_less=mine.waited_s < peers.waited_s,
         waits_least=less <= FEW * len(others) and mine.waited_s < peers.waited_s,
         frame=now[rank].frame,
@@ -119,17 +126,26 @@ def _part(since: RankProgress, now: RankProgress) -> Part | None:
     )
 
 
-def _cause(mine: Part, peers: Part) -> Cause:
+def cause(mine: Part, peers: Part) -> Cause:
+    """What most of the time goes into that the rank takes longer than its peers."""
     needed_s = EXPLAINS * (mine.own_s - peers.own_s)
     if mine.stopped_s - peers.stopped_s >= needed_s > 0:
         return Cause.STOPPED
     if mine.throttled_s - peers.throttled_s >= needed_s > 0:
         return Cause.CAPPED
+    if _crowded_s(mine, peers) >= needed_s > 0:
+        return Cause.CROWDED
     if _more_cpu(mine, peers):
         share = mine.own_s / peers.own_s - 1 if peers.own_s > 0 else 0.0
         more = peers.tokens > 0 and mine.tokens / peers.tokens - 1 >= EXPLAINS * share
         return Cause.MORE if more else Cause.COMPUTES
     return Cause.CROWDED if mine.delayed_s - peers.delayed_s >= needed_s > 0 else Cause.STANDS
+
+
+def _crowded_s(mine: Part, peers: Part) -> float:
+    """How much longer it waits for a processor than its peers would with as much to compute."""
+    more = mine.cpu_s / peers.cpu_s if peers.cpu_s > 0 else 1.0
+    return mine.delayed_s - max(1.0, more) * peers.delayed_s
 
 
 def _more_cpu(mine: Part, peers: Part) -> bool:

@@ -5,15 +5,16 @@ longest pause that ended by itself), and nothing moving in any ring for a second
 is said then; what is done about it depends on the manner (see `standstill_manner`): a dead rank is
 acted on at once, one that is stuck after the job's `stuckMaxS`, one that works on something after
 its `pauseMaxS`, and one that sleeps not before its sleep is over. Each restart that a place in the
-job's script has had makes these longer. Before its
-first step a job has a limit of its own, for whatever it prepares; but a process that does not run
-at all, nor loads anything, prepares nothing.
+job's script has had makes these longer. Ranks in collectives that can never meet do not pause:
+they are acted on at the floor. Before its first step a job has a limit of its own, for whatever it
+prepares; but a process that does not run at all, nor loads anything, prepares nothing.
 """
 
 from collections.abc import Mapping
 
 import msgspec
 
+from holdfast.driver.watch import collective_diverged
 from holdfast.driver.watch import standstill_words as words
 from holdfast.driver.watch.collective_diverged import FIX, Odd
 from holdfast.driver.watch.model import RELATIVE, Expectation, Findings, Ranks, Settings
@@ -25,6 +26,7 @@ from holdfast.driver.watch.standstill_manner import (
     Manner,
     asleep,
     idle_s,
+    just_dark,
     manner,
     moves,
     stuck_limit_s,
@@ -37,6 +39,8 @@ LOOK_AGAIN_S = 0.5
 """Following the waits of 12,000 ranks takes some tenths of a second: not at every tick."""
 DARK_FLOORS = 6
 """Floors after which a rank whose process does not run is a hang also before the first step."""
+YOUNG_SAID = 0.5
+"""Share of its time before the first step that is over when people are told that it makes none."""
 FACTOR, LONGEST_S = 4, 3_600.0
 """Each restart at one spot makes the next one there so much later, up to an hour."""
 PULSE_LATE_S = 1.0
@@ -73,6 +77,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     cpu: Cpu
     stood_s: float
     spot: str
+    apart_s: float = 0.0  # for how long ranks have been in collectives that never meet
 
     @property
     def young(self) -> bool:
@@ -127,18 +132,27 @@ def judge(
     named_s = patience_s(expected, pace, settings)
     dark_s = DARK_FLOORS * expected.hang_floor_s if pace.stepped_s is None else named_s
     stood_s = now - (pace.stepped_s if pace.stepped_s is not None else still.began_s)
-    least_s = min(named_s, dark_s, expected.pause_max_s, _steps_s(expected, pace, settings))
-    if stood_s <= least_s or now - still.looked_s < LOOK_AGAIN_S:
+    apart_s = collective_diverged.stand_s(odd, watched)
+    least_s = (
+        min(YOUNG_SAID * named_s, dark_s)
+        if pace.stepped_s is None
+        else min(named_s, expected.pause_max_s, _steps_s(expected, pace, settings))
+    )
+    stands = stood_s > least_s or apart_s > expected.hang_floor_s
+    if not stands or now - still.looked_s < LOOK_AGAIN_S:
         return still, ()
     missing = {seat.rank for seat in expected.seats} - ranks.keys()
     verdict = hang.culprit(watched, missing) if odd is None else _of_odd(odd)
-    case = _case(expected, watched, verdict, pace, unit, cpu, stood_s)
+    case = _case(expected, watched, verdict, pace, unit, cpu, stood_s, apart_s)
     still = _looked(still, case, now)
     if (limit_s := _over(still, case, settings)) is not None:
         return _told(still, case, limit_s, mismatch=odd is not None)
     limit_s = limit_of(still, case, settings)
     known = still.named and limit_s >= still.named_s
-    if known or stood_s <= named_s or case.young:
+    soon = case.apart_s > 0 and limit_s <= named_s
+    said_s = YOUNG_SAID * named_s if case.young else named_s
+    unsure = case.manner is Manner.DEAD and just_dark(case.seen)
+    if known or soon or unsure or stood_s <= said_s:
         return still, ()
     named = msgspec.structs.replace(
         still, named=words.who(case), named_step=pace.step, named_s=limit_s
@@ -179,6 +193,8 @@ def _steps_s(expected: Expectation, pace: Pace, settings: Settings) -> float:
 def limit_of(still: Still, case: Case, settings: Settings) -> float:
     """How long the job may go without a step before something is done."""
     expected, floor_s = case.expected, case.expected.hang_floor_s
+    if case.apart_s:
+        return _more(expected, case.spot, floor_s)
     if case.young:
         limit_s = expected.first_step_s if _dark_s(case) is None else DARK_FLOORS * floor_s
         return _more(expected, case.spot, limit_s)
@@ -220,6 +236,8 @@ def _over(still: Still, case: Case, settings: Settings) -> float | None:
 
 def _counted_s(case: Case) -> float:
     """For how long the case is what it is: a rank that worked until now is not yet stuck."""
+    if case.apart_s:
+        return case.apart_s
     if (dark_s := _dark_s(case)) is not None:
         return dark_s
     seen = case.seen
@@ -238,6 +256,7 @@ def _case(
     unit: str,
     cpu: Mapping[int, Cpu],
     stood_s: float,
+    apart_s: float,
 ) -> Case:
     """Put the standstill down to somebody: a dead rank first, then one that works."""
     ends = [verdict.rank, *verdict.others] if verdict.rank is not None else []
@@ -260,6 +279,7 @@ def _case(
         cpu=cpu.get(first, NO_CPU) if first is not None else NO_CPU,
         stood_s=stood_s,
         spot=_spot(seen, pace),
+        apart_s=apart_s,
     )
 
 
@@ -298,6 +318,8 @@ def _stuck(case: Case) -> bool:
 
 def _looked(still: Still, case: Case, now: float) -> Still:
     idle, dead = still.worst
+    if case.young:  # how long it prepares tells nothing of its pauses
+        return msgspec.structs.replace(still, looked_s=now)
     if case.manner is Manner.DEAD:
         dead = max(dead, case.seen.silent_s if case.seen is not None else 0.0)
     elif case.manner is Manner.STUCK:
@@ -320,7 +342,7 @@ def _told(still: Still, case: Case, limit_s: float, *, mismatch: bool) -> tuple[
     kind = Kind.HANG if case.node is not None else Kind.NO_PROGRESS
     finding = Finding(
         kind=Kind.COLLECTIVE_MISMATCH if mismatch else kind,
-        weight=Weight.SUSPECT if _never_met(still, case) else Weight.RESTART,
+        weight=Weight.SUSPECT if not mismatch and _never_met(still, case) else Weight.RESTART,
         blame=Blame.USER if mismatch else Blame.UNKNOWN,
         job=case.expected.job,
         epoch=case.expected.epoch,

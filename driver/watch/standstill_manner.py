@@ -67,6 +67,11 @@ def manner(seen: RankProgress | None, cpu: Cpu) -> Manner:
     return Manner.STUCK if idle_s(seen, cpu) >= IDLE_S else Manner.WORKING
 
 
+def just_dark(seen: RankProgress | None) -> bool:
+    """Whether its pulse has stopped only lately: where others use the processors it comes late."""
+    return seen is not None and seen.process not in STOPPED and SILENT_S < seen.silent_s < IDLE_S
+
+
 def moves(seen: RankProgress) -> bool:
     """Whether bytes of it or its children do, by what its daemon sees from outside."""
     return seen.moved_s is not None and seen.moved_s < IDLE_S
@@ -100,7 +105,7 @@ def asleep(seen: RankProgress | None, stuck_max_s: float, rest_s: float) -> bool
 
 
 def told(seen: RankProgress, found: Manner, cpu: Cpu) -> str:
-    """What the rank does, in a sentence."""
+    """What the rank does, in a sentence: no more than is seen of one that may only pause."""
     who = f"rank {seen.rank}"
     where = f" in {seen.frame}" if seen.frame else ""
     pause = f"it {seen.pause}, and " if seen.pause else ""
@@ -110,8 +115,8 @@ def told(seen: RankProgress, found: Manner, cpu: Cpu) -> str:
         return f"{who} sleeps{where}, {seen.sleep_left_s:.0f} s more"
     if found is Manner.STUCK:
         spins = ", though it uses CPU" if cpu.busy else ""
-        nothing = f"nothing of it has moved for {idle_s(seen, cpu):.1f} s{spins}"
-        return f"{who} is stuck{where}{_call(seen)}: {pause}{nothing}"
+        nothing = f"nothing of it is seen to move for {idle_s(seen, cpu):.1f} s{spins}"
+        return f"{who} stands still{where}{_call(seen)}: {pause}{nothing}"
     return f"{who} is at work{where}: {pause}{_moving(seen, cpu)}"
 
 

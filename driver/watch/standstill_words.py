@@ -36,6 +36,8 @@ def summary(case: "Case") -> str:
 def report(case: "Case", limit_s: float) -> Finding:
     """What is said at the floor, long before anything is done."""
     waits = f"{case.expected.job} waits for {case.stood_s:.1f} s"
+    if case.young:
+        waits = f"{case.expected.job} has made no step that is seen for {case.stood_s:.0f} s"
     what = _sleeps(case, limit_s) or next(iter(_does(case)), case.verdict.why[0])
     return Finding(
         kind=Kind.STANDSTILL,
@@ -62,6 +64,11 @@ def _sleeps(case: "Case", limit_s: float) -> str:
 
 def _then(case: "Case", limit_s: float) -> str:
     """What is done, when, and what gives it longer."""
+    if case.young:
+        return (
+            f"without one for {limit_s:.0f} s it is restarted (--first-step gives it longer; steps "
+            "without an optimizer are seen by telemetry.step())"
+        )
     if case.manner is Manner.ASLEEP:
         return "nothing is done about it before that is over"
     if case.manner is Manner.WORKING:

@@ -90,7 +90,7 @@ class Watch:
         self._nodes.unheard(now)
         for name, job in self._context.jobs.items():
             pace = pacing.unseen(job.pace)
-            self._context.jobs[name] = msgspec.structs.replace(job, pace=pace, unseen_s=now)
+            self._context.jobs[name] = msgspec.structs.replace(job, pace=pace, unheard_s=now)
 
     # ------------------------------------------------------------ what the nodes tell
 

@@ -47,6 +47,7 @@ def culprit(ranks: Mapping[int, RankProgress], missing: Iterable[int] = ()) -> V
     groups = _groups(ranks)
     waits = _collective_waits(ranks, groups, silent)
     _add_message_waits(waits, ranks, unseen)
+    _add_meeting_waits(waits, ranks)
     ends = _ends(waits, ranks, silent)
     if not ends:
         return Verdict(rank=None, why=_nobody(ranks, waits))
@@ -165,6 +166,22 @@ def _add_message_waits(waits: Waits, ranks: Mapping[int, RankProgress], unseen: 
                 waits.setdefault(rank, []).append(peer.peer)
 
 
+def _add_meeting_waits(waits: Waits, ranks: Mapping[int, RankProgress]) -> None:
+    """Ranks that make their first group wait for those that have not come to it."""
+    first = {rank: seen for rank, seen in ranks.items() if not (seen.groups or seen.peers)}
+    come = [rank for rank, seen in first.items() if seen.waiting]
+    away: list[Hashable] = [
+        rank for rank, seen in first.items() if not seen.waiting and _tells_all(seen)
+    ]
+    if come and away:
+        waits[_MEETING] = away
+        for rank in come:
+            waits.setdefault(rank, []).append(_MEETING)
+
+
+_MEETING = ("meeting", 0)
+
+
 def _sends(ranks: Mapping[int, RankProgress], rank: int, to: int) -> int | None:
     return _count(ranks, rank, to, "sends")
 
@@ -236,6 +253,10 @@ def _sentences(
         f"rank {other} waits for a message of rank {rank}"
         for other in sorted(n for n in waits if isinstance(n, int) and rank in waits[n])
     ]
+    if rank in waits.get(_MEETING, ()):
+        come = sum(1 for targets in waits.values() if _MEETING in targets)
+        which = f"{come} of {len(ranks)} ranks"
+        said.append(f"{which} are in init_process_group, to which rank {rank} has not come")
     said.append(f"the waits of {behind} rank{'s'[: behind != 1]} end at rank {rank}")
     progress = ranks.get(rank)
     if silent:
@@ -253,7 +274,11 @@ def _sentences(
 
 
 def _groups_lacking(waits: Waits, rank: int) -> list[int]:
-    return [key[1] for key, targets in waits.items() if isinstance(key, tuple) and rank in targets]
+    return [
+        key[1]
+        for key, targets in waits.items()
+        if isinstance(key, tuple) and key[0] == "group" and rank in targets
+    ]
 
 
 def _about_group(rank: int, group: _Group) -> str:

@@ -1,10 +1,12 @@
 """What `holdfast status` tells of how ranks ended, and of the store."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from holdfast.cli import status
+from holdfast.protocol.faults import Kind
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,7 @@ def test_what_is_wrong_with_the_store_is_told_as_long_as_it_is(
 SLOW = {"kind": "slow", "node": "a", "rank": 2, "summary": "rank 2 on a holds its peers up"}
 SLOWER = {**SLOW, "summary": "rank 2 on a holds its peers up: still"}
 OTHER = {**SLOW, "rank": 3, "summary": "rank 3 on a holds its peers up"}
+slow = partial(status._standing, name="slow", kind=Kind.SLOW, over=Kind.KEEPS_PACE)
 IN_STEP = {**SLOW, "kind": "keeps-pace", "summary": "rank 2 on a keeps pace with its peers again"}
 
 
@@ -72,10 +75,8 @@ IN_STEP = {**SLOW, "kind": "keeps-pace", "summary": "rank 2 on a keeps pace with
 def test_who_holds_its_peers_up_is_told_as_long_as_it_does(
     reports: list[dict[str, Any]], told: list[dict[str, Any]]
 ) -> None:
-    assert status._slow({"phase": "Running"}, reports) == [
-        f"slow    {each['summary']}" for each in told
-    ]
-    assert status._slow({"phase": "Succeeded"}, reports) == []
+    assert slow({"phase": "Running"}, reports) == [f"slow    {each['summary']}" for each in told]
+    assert slow({"phase": "Succeeded"}, reports) == []
 
 
 def test_an_attempt_is_told_with_its_version_and_layout() -> None:

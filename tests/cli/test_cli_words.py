@@ -315,7 +315,11 @@ def test_a_node_that_a_person_evicts_is_a_request_and_no_fault() -> None:
 
 def test_the_last_line_of_a_run_counts_no_request_as_a_fault() -> None:
     asked = {**BACK, "kind": "requested"}
-    assert narrate.summary({**JOB, "step": None}, []) == "done: no fault, 18 min"
+    assert narrate.summary({**JOB, "step": None, "age_s": 9}, []) == "done: no fault, 9.0 s"
+    said = (
+        "done: no step seen, as without an optimizer of torch or telemetry.step(), no fault, 18 min"
+    )
+    assert narrate.summary({**JOB, "step": None}, []) == said
     assert "1 request, 0.4 s lost" in narrate.summary(JOB, [asked])
     assert "1 fault and 1 request" in narrate.summary(JOB, [{**BACK, "kind": "hang"}, asked])
 

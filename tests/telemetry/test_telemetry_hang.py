@@ -157,6 +157,33 @@ def test_ranks_that_talk_to_nobody_accuse_nobody() -> None:
     assert culprit({n: RankProgress(rank=n, epoch=1, hooks=True) for n in range(3)}).rank is None
 
 
+def meeting(*come: int, of: int = 4) -> dict[int, RankProgress]:
+    """Ranks before their first group; those of `come` are in `init_process_group`."""
+    return {
+        rank: RankProgress(rank=rank, epoch=1, hooks=True, waiting=rank in come)
+        for rank in range(of)
+    }
+
+
+def test_who_has_not_come_to_the_first_group_is_named() -> None:
+    verdict = culprit(meeting(0, 2, 3))
+    assert verdict.rank == 1
+    assert verdict.why[0] == "3 of 4 ranks are in init_process_group, to which rank 1 has not come"
+
+
+def test_of_two_that_have_not_come_both_are_told() -> None:
+    verdict = culprit(meeting(0, 3))
+    assert (verdict.rank, verdict.others) == (1, (2,))
+
+
+def test_where_all_have_come_or_none_or_one_may_have_made_it_unseen_nobody_is_named() -> None:
+    assert culprit(meeting(0, 1, 2, 3)).rank is None
+    assert culprit(meeting()).rank is None
+    unseen = meeting(0, 2, 3)
+    unseen[1] = replace(unseen[1], partial=("collectives",))
+    assert culprit(unseen).rank is None
+
+
 def test_a_send_that_nobody_takes_waits_only_where_nothing_else_explains() -> None:
     rings = {
         0: RankProgress(

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from ring_observer import HANGING_FLOOR_S, Observer
 
 from holdfast.protocol.faults import Kind
@@ -108,6 +109,35 @@ def test_a_rank_that_is_stopped_and_continued_again_and_again_is_slow_and_not_hu
         before = observer.step()
         observer.until(lambda before=before: observer.step() > before, "it goes on")
     assert observer.found == []
+
+
+NEVER_COMES = """
+import os, torch, torch.distributed as dist
+from torch.distributed.rendezvous import rendezvous
+if os.environ["RANK"] == "1":
+    store = next(rendezvous("env://"))  # that of the others is served then, as by Holdfast
+    end, _ = os.pipe()
+    os.read(end, 1)
+dist.init_process_group("gloo")
+"""
+
+
+def test_who_does_not_come_to_init_process_group_is_named(ranks: Any) -> None:
+    running = ranks(NEVER_COMES, 3)
+    observer = Observer(running.rings, 3, hide=False)
+
+    def waiting() -> set[int]:
+        told = observer.progress.ranks(observer.awake.now())
+        return {seen.rank for seen in told if seen.waiting}
+
+    observer.until(lambda: waiting() == {0, 2}, "the others are in there")
+    observer.expected = replace(observer.expected, first_step_s=1.0)
+    observer.expect(HANGING_FLOOR_S)
+    observer.until(lambda: observer.found, "a finding")
+    (finding,) = observer.found
+    assert (finding.kind, finding.rank) == (Kind.HANG, 1)
+    said = "2 of 3 ranks are in init_process_group, to which rank 1 has not come"
+    assert finding.summary.endswith(said)
 
 
 SLEEP_S = 12

@@ -76,6 +76,49 @@ def test_who_calls_another_one_is_named_and_then_holds_the_job_up(
     assert acted.fix == collective_diverged.FIX
 
 
+def test_what_can_never_end_is_no_pause_and_acted_on_at_the_floor(cluster: Any) -> None:
+    two = trained(cluster, 2)
+    standing(two, at_number(57, 3, Collective(57, "barrier", 0)))
+    stood = two.alter
+    two.alter = lambda seen: replace(stood(seen), frame="evaluate (train.py:31)", frame_still_s=0.1)
+    assert [each.weight for each in two.go(4.5)] == [Weight.REPORT]
+    (acted,) = two.go(1.5)
+    assert (acted.kind, acted.weight) == (Kind.COLLECTIVE_MISMATCH, Weight.RESTART)
+
+
+@pytest.mark.parametrize("mine", [Collective(57, "barrier", 0), Collective(57, "broadcast", 9)])
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_also_of_a_job_of_which_no_step_was_ever_seen(
+    cluster: Any, mine: Collective, nodes: int
+) -> None:
+    """A loop without an optimizer, or ranks that begin: its first step may take ten minutes."""
+    young = cluster(nodes, best_step=40)
+    standing(young, at_number(57, 1, mine))
+    stood = young.alter
+    young.alter = lambda seen: replace(stood(seen), step=0)
+    reported, acted = young.go(8)
+    assert (reported.weight, acted.weight) == (Weight.REPORT, Weight.RESTART)
+    assert acted.kind is Kind.COLLECTIVE_MISMATCH
+
+
+@pytest.mark.parametrize("apart", ["one has done it", "one is not there yet"])
+def test_where_it_may_end_yet_it_is_a_standstill_as_any(cluster: Any, apart: str) -> None:
+    two = trained(cluster, 2)
+    standing(two, at_number(57, 3, Collective(57, "barrier", 0)))
+    stood, done = two.alter, apart == "one has done it"
+
+    def alter(seen: RankProgress) -> RankProgress:
+        seen = stood(seen)
+        (group,) = seen.groups
+        at = 58 if done else 56
+        group = replace(group, enqueued=at, done=at - done) if seen.rank == 0 else group
+        return replace(seen, groups=(group,))
+
+    two.alter = alter
+    assert all(each.weight is Weight.REPORT for each in two.go(14))
+    assert [each.weight for each in two.go(3)] == [Weight.RESTART]
+
+
 def test_again_and_again_it_is_the_script_and_not_the_node(cluster: Any) -> None:
     two = trained(cluster, 2)
     for epoch in (2, 3, 4):

@@ -44,7 +44,7 @@ def test_a_silent_daemon_whose_node_answers_is_reported_and_no_more(running: Any
         running.answers["node-2"] = answer
         found = running.go(30)
         assert all(each.weight is Weight.REPORT for each in found)
-    assert kinds(running.found) == [(Kind.DAEMON_LOST, "node-2")]
+    assert kinds(running.found) == [(Kind.DAEMON_LOST, "node-2"), (Kind.UNSEEN, None)]
 
 
 def test_neighbours_that_get_no_answer_prove_nothing_while_heartbeats_come(running: Any) -> None:
@@ -56,7 +56,7 @@ def test_silence_alone_is_no_finding(cluster: Any) -> None:
     one = cluster(1)
     assert one.go(10) == []
     one.silent = {"node-0"}
-    assert one.go(60) == []
+    assert kinds(one.go(60)) == [(Kind.UNSEEN, None)], "no finding of a node"
 
 
 def test_the_cluster_is_a_second_source(cluster: Any) -> None:
@@ -89,7 +89,7 @@ def test_an_executor_that_is_back_at_once_is_not_worth_a_word(running: Any) -> N
 
 def test_all_nodes_silent_at_once_accuse_nobody(running: Any) -> None:
     running.silent = set(running.names)
-    assert running.go(60) == []
+    assert kinds(running.go(60)) == [(Kind.UNSEEN, None)]
 
 
 def test_a_new_driver_accuses_nobody_before_most_nodes_have_reported(cluster: Any) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.watch import Expectation, slow, slow_words
 from holdfast.driver.watch.jobs import RankSeen
-from holdfast.driver.watch.slow_words import Cause
+from holdfast.driver.watch.slow_words import Cause, Part
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, PeerProgress, RankProgress, Seat
 from holdfast.protocol.topology import Topology
@@ -116,6 +116,32 @@ def test_a_rank_that_is_a_tenth_slower_is_told_within_twenty_steps_and_nothing_i
     assert found.summary.startswith("rank 2 on node-2 holds its peers up: its own part of a step")
     assert "takes 1.11 times as long as its peers'; it computes for longer" in found.summary
     assert found.evidence[0].text.startswith("rank 2, milliseconds a step over ")
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "delayed_s", "others_delayed_s", "cause"),
+    [
+        pytest.param(0.15, 0.05, 0.0, Cause.CROWDED, id="its-neighbours-slow-its-cpu-too"),
+        pytest.param(0.12, 0.12, 0.1, Cause.COMPUTES, id="all-are-crowded-and-it-has-more-to-do"),
+        pytest.param(0.1, 0.2, 0.1, Cause.CROWDED, id="all-are-crowded-and-it-most"),
+    ],
+)
+def test_who_waits_longer_for_processors_than_its_own_cpu_time_explains_is_crowded(
+    cpu_s: float, delayed_s: float, others_delayed_s: float, cause: Cause
+) -> None:
+    def part(cpu_s: float, delayed_s: float) -> Part:
+        return Part(100, cpu_s + delayed_s, cpu_s, 0.0, delayed_s, 0.0, 0.0, 0.0)
+
+    assert slow_words.cause(part(cpu_s, delayed_s), part(0.1, others_delayed_s)) is cause
+
+
+def test_who_computes_longer_in_steps_that_are_hardly_computing_holds_nobody_up() -> None:
+    job = Job()
+    for each in job.ranks:
+        each.cpu_s, each.stands_s = 0.001, 0.05
+    job.go(KNOWN)
+    job.ranks[2].cpu_s *= 1.5
+    assert job.go(100) == []
 
 
 @pytest.mark.parametrize(

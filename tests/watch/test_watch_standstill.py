@@ -40,7 +40,7 @@ def test_the_rank_that_holds_all_up_is_named_after_the_floor(running: Any) -> No
     assert running.go(4.5) == []
     (said,) = running.go(2)
     assert (said.kind, said.weight, said.rank) == (Kind.STANDSTILL, Weight.REPORT, 2)
-    assert "rank 2 is stuck" in said.summary
+    assert "rank 2 stands still" in said.summary
     assert said.summary.endswith(
         "if nothing moves for 15 s it is restarted (--stuck-max or telemetry.pause() gives it "
         "longer)"
@@ -126,8 +126,24 @@ def test_slow_steps_are_given_three_of_their_own(cluster: Any) -> None:
 def test_before_the_first_step_a_job_has_its_own_patience(cluster: Any) -> None:
     young = cluster(2, first_step_s=30.0)
     hang(young, 1)
-    assert young.go(29) == []
+    assert young.go(14) == []
+    (said,) = young.go(15)
+    assert (said.kind, said.rank, said.weight) == (Kind.STANDSTILL, 1, Weight.REPORT)
+    assert said.summary.startswith(
+        "job has made no step that is seen for 15 s: rank 1 stands still"
+    )
+    assert "without one for 30 s it is restarted (--first-step gives" in said.summary
     assert [(each.kind, each.rank) for each in young.go(3)] == [(Kind.HANG, 1)]
+
+
+def test_how_long_a_job_prepares_is_no_pause_that_is_learned(cluster: Any) -> None:
+    young = cluster(2)
+    hang(young, 1)
+    assert [each.kind for each in young.go(310)] == [Kind.STANDSTILL]
+    young.alter, young.running = (lambda seen: seen), True
+    assert [each.kind for each in young.go(5)] == [Kind.GOES_ON]
+    hang(young, 1)
+    assert [each.kind for each in young.go(18)] == [Kind.STANDSTILL, Kind.HANG]
 
 
 @pytest.mark.parametrize(
@@ -156,7 +172,7 @@ def test_before_the_first_step_only_a_process_that_does_not_run_is_a_hang_soon(
         return replace(seen, silent_s=silent_s, cpu_s=next(spent_s), moved_s=moved_s)
 
     young.alter = alter
-    assert young.go(found_after_s - 2) == []
+    assert acted(young.go(found_after_s - 2)) == []
     assert [(each.kind, each.rank) for each in young.go(4)] == [(Kind.HANG, 1)]
 
 

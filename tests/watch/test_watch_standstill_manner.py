@@ -83,10 +83,17 @@ def test_how_soon_a_rank_is_acted_on_follows_from_how_it_stands_still(
 
 
 def test_a_pulse_that_has_only_just_stopped_in_a_long_pause_is_no_death(running: Any) -> None:
+    """Where others use the processors it may come late."""
     pauses(running, **MOVING)
     running.go(60)
-    evaluating = running.alter
-    running.alter = lambda seen: replace(evaluating(seen), silent_s=2.0 * (seen.rank == 2))
+    evaluating, silent_s = running.alter, 2.0
+
+    def alter(seen: RankProgress) -> RankProgress:
+        return replace(evaluating(seen), silent_s=silent_s * (seen.rank == 2))
+
+    running.alter = alter
+    assert running.go(3) == []
+    silent_s = 3.1
     (said,) = running.go(3)
     assert said.weight is Weight.REPORT
     assert said.summary.endswith("if nothing moves for 5 s it is restarted")
@@ -265,7 +272,10 @@ def test_how_long_a_rank_may_be_stuck_is_the_jobs_word(
     finding = two.go(3)[-1]
     assert finding.kind is Kind.HANG
     told = " ".join(each.text for each in finding.evidence)
-    assert "stuck in evaluate (train.py:31), where it waits for a child process: nothing" in told
+    assert (
+        "stands still in evaluate (train.py:31), where it waits for a child process: nothing"
+        in told
+    )
 
 
 def test_a_mark_gives_no_less_than_the_jobs_word(cluster: Any) -> None:
@@ -320,7 +330,7 @@ def test_a_job_that_only_prepares_has_no_rhythm_yet(cluster: Any) -> None:
     two.alter = lambda seen: replace(seen, step=0)
     two.go(10)
     two.running = False
-    assert two.go(500) == []
+    assert [each.weight for each in two.go(500)] == [Weight.REPORT], "that it has made no step yet"
 
 
 @pytest.mark.parametrize(
@@ -420,7 +430,10 @@ def test_a_limit_that_is_shorter_than_what_was_said_is_said_before_it_holds(runn
     pauses(running)
     (shorter,) = running.go(14.5)
     assert shorter.kind is Kind.STANDSTILL
-    assert "rank 2 is stuck in evaluate (train.py:31): nothing of it has moved" in shorter.summary
+    assert (
+        "rank 2 stands still in evaluate (train.py:31): nothing of it is seen to move"
+        in shorter.summary
+    )
     assert "if nothing moves for 15 s it is restarted" in shorter.summary
     assert [each.kind for each in running.go(2)] == [Kind.HANG]
 
