@@ -76,6 +76,26 @@ class Blame(StrEnum):
     UNKNOWN = "unknown"
 
 
+class Origin(StrEnum):
+    """Where a fault comes from."""
+
+    USER = "user"  # the script: its code, its data, what it asks for
+    FRAMEWORK = "framework"  # what runs it: torch, NCCL, Holdfast itself
+    HOST = "host"  # a machine but for its accelerators and links
+    GPU = "gpu"
+    NETWORK = "network"
+    STORAGE = "storage"  # disks, file systems, stores
+    EXTERNAL = "external"  # a person, or a service that is none of the cluster's
+
+
+class Sure(StrEnum):
+    """How sure that is."""
+
+    SURE = "sure"  # explicit evidence, by who can know
+    LIKELY = "likely"  # most faults that show this come from there
+    NOT_SURE = "not sure"  # a hint
+
+
 class Weight(StrEnum):
     """What may be done about a finding."""
 
@@ -109,7 +129,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: Kind
     weight: Weight
-    blame: Blame = Blame.UNKNOWN
+    sign: str = ""  # what it shows more than its kind, see `driver.core.evidence.signs`
     job: str | None = None
     epoch: int | None = None
     node: str | None = None

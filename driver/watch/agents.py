@@ -6,7 +6,7 @@ That is no failing store: the store may be well, and another node's agent may wr
 from collections.abc import Mapping
 
 from holdfast.driver.watch.model import Findings, evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Observed
 
 Silent = Mapping[str, frozenset[tuple[int, str]]]
@@ -29,7 +29,6 @@ def _finding(job: str, seen: Observed) -> Finding:
     return Finding(
         kind=Kind.AGENT_SILENT,
         weight=Weight.REPORT,
-        blame=Blame.UNKNOWN,
         job=job,
         epoch=seen.epoch,
         node=seen.node,

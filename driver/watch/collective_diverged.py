@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.driver.watch.model import Expectation, Findings, evidence, goes_on
 from holdfast.driver.watch.pace import Pace
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Collective, Heartbeat, RankProgress
 
 UNCOUNTED = frozenset({"collectives", "groups full"})
@@ -153,7 +153,6 @@ def _finding(odd: Odd, expected: Expectation) -> Finding:
     return Finding(
         kind=Kind.COLLECTIVE_MISMATCH,
         weight=Weight.REPORT,
-        blame=Blame.USER,
         job=expected.job,
         epoch=expected.epoch,
         node=node,

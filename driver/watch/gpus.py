@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from holdfast.driver.watch.model import Findings, Settings, evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Gpu, Heartbeat
 
 
@@ -74,7 +74,7 @@ def _finding(node: str, gpu: Gpu, trouble: Trouble) -> Finding:
     return Finding(
         kind=Kind.KERNEL_FAULT,
         weight=trouble.weight,
-        blame=Blame.INFRASTRUCTURE,
+        sign="gpu-failed",
         node=node,
         summary=f"GPU {gpu.index} of {node} {trouble.what}",
         evidence=(

@@ -1,7 +1,7 @@
 """What a host is short of: told once, and again only after it was over. Pure."""
 
 from holdfast.driver.watch.model import Findings, Settings, evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat
 
 Reported = frozenset[tuple[str, str]]
@@ -28,7 +28,6 @@ def _finding(node: str, name: str, share: float) -> Finding:
     return Finding(
         kind=kind,
         weight=Weight.REPORT,
-        blame=Blame.INFRASTRUCTURE,
         node=node,
         summary=text,
         evidence=(evidence(f"daemon of {node}", text, share=round(share, 3)),),

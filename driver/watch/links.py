@@ -7,7 +7,7 @@ faults.md, rows 17 and 18.
 import msgspec
 
 from holdfast.driver.watch.model import Findings, Settings, evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, NicRates
 
 STILL_S = 60.0
@@ -78,7 +78,6 @@ def _down(node: str, nic: NicRates, link: Link, settings: Settings) -> Finding:
     return Finding(
         kind=Kind.LINK_DOWN,
         weight=Weight.SUSPECT if suspect else Weight.REPORT,
-        blame=Blame.INFRASTRUCTURE,
         node=node,
         summary=text,
         evidence=(
@@ -101,7 +100,6 @@ def _counters(node: str, nic: NicRates) -> Finding:
     return Finding(
         kind=Kind.COUNTERS,
         weight=Weight.REPORT,
-        blame=Blame.INFRASTRUCTURE,
         node=node,
         summary=f"error counters of {nic.name} on {node} rise: {nic.errors_per_s:.3g} a second",
         evidence=(

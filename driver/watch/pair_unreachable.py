@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from holdfast.driver.watch.model import Expectation, Findings, NodeSeen, evidence
-from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, Probe
 
 Pair = tuple[str, str]
@@ -101,7 +101,6 @@ def _finding(
     return Finding(
         kind=Kind.UNREACHABLE,
         weight=Weight.SUSPECT,
-        blame=Blame.INFRASTRUCTURE,
         job=expected.job,
         epoch=expected.epoch,
         node=node,

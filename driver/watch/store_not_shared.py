@@ -6,7 +6,7 @@ Pure. Nothing is done about it: training goes on, though no checkpoint becomes w
 from collections.abc import Mapping
 
 from holdfast.driver.watch.model import Findings, evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Observed
 
 Sharing = Mapping[str, frozenset[str]]
@@ -52,7 +52,6 @@ def _finding(kind: Kind, job: str, seen: Observed, text: str) -> Finding:
     return Finding(
         kind=kind,
         weight=Weight.REPORT,
-        blame=Blame.INFRASTRUCTURE,
         job=job,
         epoch=seen.epoch,
         node=seen.node,

@@ -28,7 +28,6 @@ def apart(life, first: str, second: str, *, one_way: bool = False) -> None:
     finding = Finding(
         kind=Kind.UNREACHABLE,
         weight=Weight.SUSPECT,
-        blame=Blame.INFRASTRUCTURE,
         job="job",
         epoch=life.job.epoch,
         apart=(first, second),

@@ -17,7 +17,6 @@ def kernel_fault(life) -> None:
     finding = Finding(
         kind=Kind.KERNEL_FAULT,
         weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
         node="n1",
         evidence=evidence,
     )

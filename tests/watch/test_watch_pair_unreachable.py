@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.driver.core.faults.fault import fault_of
 from holdfast.driver.watch import Expectation
 from holdfast.driver.watch.model import NodeSeen
 from holdfast.driver.watch.pair_unreachable import CERTAIN_S, SILENT_S, ProbeHistory, heard, judge
@@ -75,7 +76,11 @@ PAIR = {frozenset(("a", "c"))}
 def test_a_pair_is_told_of_without_a_name_for_one_of_them() -> None:
     (finding,) = judged(PAIR)
     assert (finding.kind, finding.weight) == (Kind.UNREACHABLE, Weight.SUSPECT)
-    assert (finding.node, finding.apart, finding.blame) == (None, ("a", "c"), Blame.INFRASTRUCTURE)
+    assert (finding.node, finding.apart, fault_of(finding).blame) == (
+        None,
+        ("a", "c"),
+        Blame.INFRASTRUCTURE,
+    )
     assert not finding.one_way
     assert finding.summary == "a and c cannot reach each other, though the driver hears them"
     texts = [piece.text for piece in finding.evidence]

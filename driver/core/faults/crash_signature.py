@@ -4,8 +4,7 @@ Called by `root_cause`. Pure. What the outside refused may be there the next tim
 nor does a device that failed, of which the place in the script is only where that was noticed.
 """
 
-import re
-
+from holdfast.driver.core.evidence import words_of_ends
 from holdfast.driver.core.state.model import Signature
 from holdfast.protocol.messages import RankStatus
 from holdfast.telemetry.analysis import ends
@@ -17,13 +16,6 @@ _SENDERS = {
     "SIGXFSZ": ": a file is at its limit (ulimit -f)",
     "SIGALRM": ": a timer that it set itself does that",
 }
-
-_PASSING = re.compile(
-    r"^(\w*(Connection|Timeout|OSError|BrokenPipe|HTTP|URL|SSL)\w*|gaierror|IOError)$"
-)
-"""Exceptions that tell of the world outside the script: network, files, servers."""
-_DEVICE = re.compile(r"\b(CUDA|HIP|NCCL|RCCL) error|cuDNN|CUBLAS", re.IGNORECASE)
-"""Words of a device that failed: the place in the script is only where that was noticed."""
 
 
 def signature(status: RankStatus) -> Signature | None:
@@ -50,7 +42,7 @@ def _how(status: RankStatus) -> str:
     error, code = status.error, f"exit code {status.exit_code or 0}"
     if error is None:
         return code
-    if _PASSING.match(error.exception) or _DEVICE.search(error.message) or error.not_startable:
+    if error.not_startable or words_of_ends.elsewhere(error):
         return ""
     return code + ends.where(error)
 

@@ -11,6 +11,7 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt.tally import exits_of
+from holdfast.driver.core.evidence import origin, signs
 from holdfast.driver.core.faults import loss
 from holdfast.driver.core.faults.site import is_another
 from holdfast.driver.core.state.changes import IncidentChanges
@@ -26,6 +27,7 @@ TAKEN_BACK_BY = {told: by for by, told in ALL_CLEAR.items()}
 OVERTAKEN = "another fault came before the job was back"
 """How an incident ends whose job ran again, and has to recover anew."""
 
+KEPT_SIGNS = 32
 KEPT_EVIDENCE = 32
 """Pieces of evidence that an incident keeps; its entries in the journal have all."""
 
@@ -291,6 +293,7 @@ def _opened(turn: Turn, fault: Fault) -> Incident:
         opened=turn.sequence,
         kind=fault.kind,
         blame=fault.blame,
+        signs=fault.signs or (signs.of_kind(fault.kind),),
         found_s=turn.now,
         stalled_s=fault.stalled_s,
         summary=fault.summary,
@@ -324,6 +327,7 @@ def rooted(incident: Incident, fault: Fault) -> Incident:
         incident,
         kind=fault.kind,
         blame=fault.blame,
+        signs=fault.signs or (signs.of_kind(fault.kind),),
         summary=fault.summary,
         node=fault.node,
         rank=fault.rank,
@@ -331,6 +335,12 @@ def rooted(incident: Incident, fault: Fault) -> Incident:
         evidence=(*fault.evidence, *incident.evidence)[:KEPT_EVIDENCE],
         latest="",
     )
+
+
+def shown(incident: Incident, *names: str) -> Incident:
+    """The incident with what was seen of it since."""
+    known = tuple(dict.fromkeys((*incident.signs, *names)))[:KEPT_SIGNS]
+    return replace(incident, signs=known, blame=origin.judge(known).blame)
 
 
 def _names_nobody(incident: Incident) -> bool:
