@@ -1,13 +1,14 @@
 """Two nodes of a job that both speak to the driver, and that cannot reach each other. Pure.
 
 A link that is cut in one direction, or a path through a fabric that is lost: each node alone looks
-well. The neighbours' probes tell, which need both directions. Only a pair that has answered before
-counts (where a wall stands between nodes probes never get through), and only while the job stands
-still: a link that nobody needs is no fault.
+well. Probes tell, which need both directions; which of them is cut is told by the end that hears
+requests whose answers get lost. Where a wall stands between nodes probes never get through: a pair
+that never met counts only where both of its nodes met others, or one hears the other. And only
+while the job stands still, also before its first step: a link that nobody needs is no fault.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 
 import msgspec
 
@@ -65,8 +66,7 @@ def judge(
     if not certain:
         return apart, ()
     told = {**apart.told, expected.job: expected.epoch}
-    one_way = _first(certain)[::-1] not in lost
-    found = _finding(expected, certain, quiet_s, one_way=one_way)
+    found = _finding(expected, certain, quiet_s)
     return msgspec.structs.replace(apart, told=told), (found,)
 
 
@@ -80,20 +80,31 @@ def _lost(
         (name, probe.node): probe
         for name, seen in sorted(heard_of.items())
         for probe in seen.probes
-        if probe.node in heard_of and _unanswered(probe) and (name, probe.node) in apart.met
+        if probe.node in heard_of
+        and _unanswered(probe)
+        and (probe.heard or _could_meet(apart.met, (name, probe.node), heard_of))
     }
+
+
+def _could_meet(met: Container[Pair], pair: Pair, nodes: Collection[str]) -> bool:
+    """Whether it did, one way or the other, or each of the two met another of the job."""
+    if pair in met or pair[::-1] in met:
+        return True
+    others = [node for node in nodes if node not in pair]
+    return all(
+        any((node, other) in met or (other, node) in met for other in others) for node in pair
+    )
 
 
 def _unanswered(probe: Probe) -> bool:
     return not (probe.ok or probe.reset) and probe.silent_s > SILENT_S
 
 
-def _finding(
-    expected: Expectation, lost: Mapping[Pair, Probe], quiet_s: float, *, one_way: bool
-) -> Finding:
-    """`one_way`: nobody tells of the way back of the pair."""
+def _finding(expected: Expectation, lost: Mapping[Pair, Probe], quiet_s: float) -> Finding:
     node, pair = _common(lost), _first(lost)
-    pair = pair if one_way else (min(pair), max(pair))
+    cut = _cut(lost, pair)
+    one_way = cut is not None
+    pair = cut or (min(pair), max(pair))
     who = f"{node} and its neighbours" if node else " and ".join(pair)
     cannot = f"{who} cannot reach each other"
     if one_way and not node:
@@ -112,6 +123,13 @@ def _finding(
     )
 
 
+def _cut(lost: Mapping[Pair, Probe], pair: Pair) -> Pair | None:
+    """The one way of the pair that is cut: whose end hears the other one ask; None where nobody, or
+    each of the two, does."""
+    ways = [way for way in (pair, pair[::-1]) if way in lost and lost[way].heard]
+    return ways[0] if len(ways) == 1 else None
+
+
 def _first(lost: Iterable[Pair]) -> Pair:
     """The pair that is told of, by its names."""
     return min(lost, key=sorted)
@@ -128,4 +146,5 @@ def _common(lost: Iterable[Pair]) -> str | None:
 def _evidence(lost: Mapping[Pair, Probe]) -> Iterable[Evidence]:
     for (prober, node), probe in sorted(lost.items())[:8]:
         text = f"{prober} got no answer from {node} for {probe.silent_s:.1f} s"
+        text += ", and hears it ask: its own answers get lost" if probe.heard else ""
         yield evidence(f"daemon of {prober}", text, silent_s=round(probe.silent_s, 2))

@@ -71,6 +71,7 @@ class Watch:
         self._wanted: dict[str, Expectation] = {}
         self._on_node: dict[str, Expectation] = {}
         self._orders: dict[str, messages.WatchOrder] | None = None
+        self._standing: frozenset[str] = frozenset()  # jobs whose nodes probe all others
         self._silence: silence.Reported = frozenset()
         self._kernel: kernel.Reported = frozenset()
         self._logs: logs.Reported = frozenset()
@@ -118,6 +119,7 @@ class Watch:
         self._traffic = _only(self._traffic, kept)
         self._savings = {at: each for at, each in self._savings.items() if each.job in kept}
         self._takings = _only(self._takings, kept)
+        self._standing &= kept
         self._recalled = _only(self._recalled, kept)
         self._stores = _only(self._stores, kept)
         self._sharing = _only(self._sharing, kept)
@@ -280,7 +282,9 @@ class Watch:
         """What each daemon should do, whole."""
         if self._orders is None:
             wanted = tuple(self._wanted.values())
-            self._orders = neighbours.instructions(self._nodes.keys(), wanted, self._settings)
+            self._orders = neighbours.instructions(
+                self._nodes.keys(), wanted, self._settings, self._standing
+            )
         return self._orders
 
     # ------------------------------------------------------------ what the pages ask
@@ -375,11 +379,18 @@ class Watch:
 
     def _cannot_meet(self, job: JobSeen, now: float) -> Findings:
         quiet_s = jobs.quiet_s(job, now)
+        self._probe_more(job.expected, stands=quiet_s > job.expected.hang_floor_s)
         fresh_s = self._settings.missed_periods * self._period_s() + 0.25
         self._apart, findings = pair_unreachable.judge(
             self._apart, job.expected, self._nodes, quiet_s, fresh_s, now
         )
         return findings
+
+    def _probe_more(self, expected: Expectation, *, stands: bool) -> None:
+        """While the job stands still."""
+        if stands != (expected.job in self._standing):
+            self._standing ^= {expected.job}
+            self._orders = None
 
     def _holds_up(self, job: JobSeen, now: float) -> Findings:
         timed = self._slow.get(job.expected.job)

@@ -73,6 +73,8 @@ def _unnamed_again(case: Case) -> bool:
 def point(case: Case) -> Answer:
     if case.refused:
         return Answer(True, case.refused)
+    if case.cut:
+        return Answer(False, words.cut_off(case))
     closed = _not_of_the_start(case) or _no_older_one(case)
     again = "ranks died before their first step from it, and not for the first time"
     return Answer(not closed, closed or again)
@@ -177,6 +179,8 @@ def version(case: Case) -> Answer:
         return Answer(False, "no version before this one has run")
     if told is not None:
         return Answer(True, words.said(told))
+    if case.cut:
+        return Answer(False, words.cut_off(case))
     if case.recurred:
         return Answer(True, f"{words.at_site(case)}, and version {case.before} ran before")
     if case.worse:
@@ -205,6 +209,8 @@ def user(case: Case) -> Answer:
         return Answer(True, case.hopeless)
     if case.outside:
         return Answer(False, "a signal from outside ended it")
+    if case.cut:
+        return Answer(False, words.cut_off(case))
     if len(case.recurred) < _least(case):
         return Answer(False, words.at_site(case) if case.recurred else words.not_again(case))
     if case.fault is FaultClass.DIED and case.stands_out_elsewhere:

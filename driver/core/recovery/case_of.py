@@ -54,6 +54,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
         acquitted=node is not None and _acquitted(turn, node.name),
         apart=move_on_suspicion.cut_off(turn, job, fault),
+        cut=bool(fault.apart),
         blind=sight.hindered(turn, job, fault),
         hopeless=_hopeless(turn, job, fault),
         before=before,
