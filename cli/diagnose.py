@@ -9,7 +9,7 @@ from holdfast.cli.client import Client, Problem, path
 from holdfast.cli.errors import misused
 from holdfast.cli.output import as_json, complain, say, table
 from holdfast.cli.shared import Json, State, Url, client, examples, text
-from holdfast.cli.words import plural
+from holdfast.kit.counts import plural
 from holdfast.protocol import exitcodes
 
 Names = Annotated[

@@ -13,8 +13,8 @@ from holdfast.cli import find
 from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import warn
 from holdfast.cli.pair import Pair
-from holdfast.cli.words import plural
 from holdfast.keeper import state as keeper_states
+from holdfast.kit.counts import plural
 from holdfast.kit.files import private_folder
 from holdfast.kit.signals import taken
 from holdfast.protocol import exitcodes

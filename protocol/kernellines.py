@@ -93,7 +93,7 @@ RULES: dict[str, tuple[str, Meaning]] = {
     ),
     "oom-kill": (
         r"(?i:out of memory): Kill(ed)? process \d+",
-        Meaning("a process was killed for want of memory", Weight.REPORT, None),
+        Meaning("a process was killed for want of memory", Weight.REPORT),
     ),
     "hung-task": (
         r"INFO: task \S.{0,60} blocked for more than \d+ seconds",

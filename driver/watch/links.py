@@ -7,6 +7,7 @@ faults.md, rows 17 and 18.
 import msgspec
 
 from holdfast.driver.watch.model import Findings, Settings, evidence
+from holdfast.kit import counts
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, NicRates
 
@@ -74,7 +75,8 @@ def _down(node: str, nic: NicRates, link: Link, settings: Settings) -> Finding:
     times = len(link.downs_s)
     suspect = times >= settings.flaps
     state = "is down" if not nic.up else "went down and came back"
-    text = f"{nic.name} of {node} {state}: {times} times within {settings.flap_window_s:g} s"
+    often = f"{counts.times(times)} within {settings.flap_window_s:g} s"
+    text = f"{nic.name} of {node} {state}: {often}"
     return Finding(
         kind=Kind.LINK_DOWN,
         weight=Weight.SUSPECT if suspect else Weight.REPORT,
@@ -92,8 +94,8 @@ def _down(node: str, nic: NicRates, link: Link, settings: Settings) -> Finding:
 
 def _counted(nic: NicRates) -> str:
     if nic.downs is not None:
-        return f"{nic.name} went down {nic.downs} times so far"
-    return f"carrier of {nic.name} changed {nic.carrier_changes} times so far"
+        return f"{nic.name} went down {counts.times(nic.downs)} so far"
+    return f"carrier of {nic.name} changed {counts.times(nic.carrier_changes)} so far"
 
 
 def _counters(node: str, nic: NicRates) -> Finding:

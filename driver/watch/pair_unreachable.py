@@ -66,7 +66,7 @@ def judge(
     if not certain:
         return apart, ()
     told = {**apart.told, expected.job: expected.epoch}
-    found = _finding(expected, certain, quiet_s)
+    found = _finding(expected, certain, _hearing(nodes, own), quiet_s)
     return msgspec.structs.replace(apart, told=told), (found,)
 
 
@@ -100,9 +100,17 @@ def _unanswered(probe: Probe) -> bool:
     return not (probe.ok or probe.reset) and probe.silent_s > SILENT_S
 
 
-def _finding(expected: Expectation, lost: Mapping[Pair, Probe], quiet_s: float) -> Finding:
+def _hearing(nodes: Mapping[str, NodeSeen], own: Collection[str]) -> frozenset[Pair]:
+    """Who hears whom ask, though what it answers gets lost."""
+    seen = ((name, nodes[name].probes) for name in own if name in nodes)
+    return frozenset((name, each.node) for name, probes in seen for each in probes if each.heard)
+
+
+def _finding(
+    expected: Expectation, lost: Mapping[Pair, Probe], hearing: Collection[Pair], quiet_s: float
+) -> Finding:
     node, pair = _common(lost), _first(lost)
-    cut = _cut(lost, pair)
+    cut = _cut(hearing, pair)
     one_way = cut is not None
     pair = cut or (min(pair), max(pair))
     who = f"{node} and its neighbours" if node else " and ".join(pair)
@@ -123,10 +131,10 @@ def _finding(expected: Expectation, lost: Mapping[Pair, Probe], quiet_s: float) 
     )
 
 
-def _cut(lost: Mapping[Pair, Probe], pair: Pair) -> Pair | None:
-    """The one way of the pair that is cut: whose end hears the other one ask; None where nobody, or
-    each of the two, does."""
-    ways = [way for way in (pair, pair[::-1]) if way in lost and lost[way].heard]
+def _cut(hearing: Collection[Pair], pair: Pair) -> Pair | None:
+    """The one way of the pair that is cut: its first end hears the other one ask. None where
+    neither does, or each of the two."""
+    ways = [way for way in (pair, pair[::-1]) if way in hearing]
     return ways[0] if len(ways) == 1 else None
 
 

@@ -9,7 +9,8 @@ from holdfast.cli import sse, status
 from holdfast.cli.errors import Stopped
 from holdfast.cli.nodes import _struck
 from holdfast.cli.run import narrate, options
-from holdfast.cli.words import counted, duration, plural, ranks, sparkline
+from holdfast.cli.words import counted, duration, ranks, sparkline
+from holdfast.kit.counts import plural
 
 
 @pytest.mark.parametrize(

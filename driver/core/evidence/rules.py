@@ -10,6 +10,7 @@ from typing import NamedTuple
 from holdfast.driver.core.evidence import age, same, words
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, Hypothesis
+from holdfast.kit.counts import plural, times
 from holdfast.protocol.faults import Kind
 
 USERS_SAID = 1
@@ -38,10 +39,10 @@ def blind(case: Case) -> Answer:
 def pause(case: Case) -> Answer:
     if case.suspected:
         return Answer(False, case.suspected)
-    times = len(case.recurred)
-    if times < case.pauses:
+    given = len(case.recurred)
+    if given < case.pauses:
         return Answer(True, f"{words.at_site(case)}, and is given longer each time")
-    return Answer(False, f"it was given longer {words.times(times)}, in vain")
+    return Answer(False, f"it was given longer {times(given)}, in vain")
 
 
 def passing(case: Case) -> Answer:
@@ -99,7 +100,7 @@ def _no_older_one(case: Case) -> str:
     """Why an older one is not tried."""
     back = sum(fact.held_for is Hypothesis.POINT for fact in case.recurred)
     if back >= STEPS_BACK:
-        return f"{back} older ones led to the same"
+        return f"{plural(back, 'older one')} led to the same"
     if back and node(case).open:
         return f"an older one led to the same, and all of it came on {case.node_name}"
     if Act.STEP_BACK not in case.ways.acts:

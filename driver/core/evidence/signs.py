@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from holdfast.driver.core.state.fact import Hypothesis
 from holdfast.protocol.faults import Kind, Origin, Sure, Weight
-from holdfast.protocol.kernellines import FURTHER, RULES, Meaning
+from holdfast.protocol.kernellines import FURTHER, OOM_KILL_OWN, RULES, Meaning
 from holdfast.protocol.xids import XIDS
 
 _O, _S = Origin, Sure
@@ -146,6 +146,11 @@ def of_kernel(rule: str, xid: int | None) -> str:
     return f"xid-{xid}" if xid is not None else f"kernel-{rule}"
 
 
+def of_line(words: str) -> str:
+    """The name of a line that a rank printed, by the words in it: see `words_of_ends`."""
+    return f"line-{words}"
+
+
 def of_ladder(hypothesis: Hypothesis) -> str:
     """The name of what the recovery believed."""
     return f"held-{hypothesis}"
@@ -160,5 +165,10 @@ SIGNS: dict[str, Sign] = {
     **{of_kernel("", xid): _of_kernel(Meaning(*known)) for xid, known in XIDS.items()},
     **{of_kernel(rule, None): _of_kernel(known) for rule, (_, known) in RULES.items()},
     **{of_kernel(rule, None): _of_kernel(known) for rule, known in FURTHER.items()},
+    of_kernel(OOM_KILL_OWN, None): Sign(_O.USER, _S.LIKELY, "the kernel killed it for memory"),
+    **{
+        of_line(name): Sign(sign.origin, _S.NOT_SURE, f"a rank printed so: {sign.why}")
+        for name, sign in _OF_WORDS.items()
+    },
 }
 """By name."""

@@ -2,13 +2,7 @@
 
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import Bearing, Fact, FaultClass
-
-_TIMES = {1: "once", 2: "twice"}
-
-
-def times(count: int) -> str:
-    """`once`, `twice`, `3 times`."""
-    return _TIMES.get(count, f"{count} times")
+from holdfast.kit.counts import plural, times
 
 
 def at_site(case: Case) -> str:
@@ -57,9 +51,7 @@ def own(case: Case) -> str:
     if case.node is None:
         return "nothing like it came before"
     faults = len(case.named)
-    return (
-        f"{case.node_faults} of {faults} fault{'s' if faults > 1 else ''} came on {case.node.name}"
-    )
+    return f"{case.node_faults} of {plural(faults, 'fault')} came on {case.node.name}"
 
 
 def standing_out(case: Case) -> str:

@@ -8,8 +8,9 @@ place in the script that says nothing of it.
 import re
 from typing import NamedTuple
 
+from holdfast.driver.core.evidence import signs
 from holdfast.driver.core.evidence.signs import of_kind
-from holdfast.protocol.faults import CHECKPOINT_REFUSED, Kind
+from holdfast.protocol.faults import CHECKPOINT_REFUSED, Kind, Origin
 from holdfast.protocol.messages import RankError, RankStatus
 from holdfast.telemetry.analysis import ends
 
@@ -99,10 +100,16 @@ def elsewhere(error: RankError) -> bool:
     return said is not None and not said[1]
 
 
-def of_line(text: str) -> str | None:
-    """The sign of a line that a rank printed, None where it speaks of nothing known."""
-    found = next(((name, here) for name, each, here in _EACH if each.search(text[:LONGEST])), None)
-    return None if found is None else found[0]
+def users(error: RankError) -> bool:
+    """Whether its words speak of what the script did."""
+    said = _of_words(error)
+    return said is not None and signs.SIGNS[said[0]].origin is Origin.USER
+
+
+def of_line(text: str) -> str:
+    """The sign of a line that a rank printed, "" where it speaks of nothing known."""
+    found = next((name for name, each, _ in _EACH if each.search(text[:LONGEST])), "")
+    return signs.of_line(found) if found else ""
 
 
 def _of_words(error: RankError | None) -> tuple[str, bool] | None:

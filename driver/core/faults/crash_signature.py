@@ -1,11 +1,13 @@
 """What the end of a rank says of its place: the same words at the same place come again.
 
 Called by `root_cause`. Pure. What the outside refused may be there the next time, and says nothing;
-nor does a device that failed, of which the place in the script is only where that was noticed.
+nor does a device that failed. Of what the script did to a device the step counts, and no line of
+it, for that is only where it was noticed.
 """
 
 from holdfast.driver.core.evidence import words_of_ends
 from holdfast.driver.core.state.model import Signature
+from holdfast.kit import counts
 from holdfast.protocol.messages import RankStatus
 from holdfast.telemetry.analysis import ends
 
@@ -42,8 +44,10 @@ def _how(status: RankStatus) -> str:
     error, code = status.error, f"exit code {status.exit_code or 0}"
     if error is None:
         return code
-    if error.not_startable or words_of_ends.elsewhere(error):
+    if error.not_startable:
         return ""
+    if words_of_ends.elsewhere(error):
+        return f"{code}: {ends.words(error)}" if words_of_ends.users(error) else ""
     return code + ends.where(error)
 
 
@@ -53,4 +57,4 @@ def killed(end: Signature | None, times: int) -> str:
     if end is None or not end.outside or (end.relative and end.step) or times < 2:
         return ""
     where = f"after step {end.step}" if end.step else "before its first step"
-    return f"That came {times} times {where}{_SENDERS.get(end.how, '')}. "
+    return f"That came {counts.times(times)} {where}{_SENDERS.get(end.how, '')}. "
