@@ -195,11 +195,11 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     last = next((each for each in reversed(incidents) if each["faults"]), incidents[-1])
     unseen = any(each["steps_lost"] and not each["step"] for each in incidents)
     least = "at least " if unseen else ""
-    redone = f" (with {least}{plural(steps, 'step')} done again)" if steps else ""
+    redone = f", {least}{plural(steps, 'step')} done again in that time" if steps else ""
     redone += " and what its script repeats" if repeats(incidents) else ""
-    lost = (
-        f"{duration(down_s)} of training{redone}, to {faults}" if down_s else f"nothing: {faults}"
-    )
+    waits = any(each["faults"] and each["down_s"] is None for each in incidents)
+    none = "not known yet" if waits else "nothing"
+    lost = f"{duration(down_s)} to {faults}{redone}" if down_s else f"{none}: {faults}"
     latest = last.get("latest", last["summary"])
     lines = [f"lost    {lost}"]
     if latest not in job["why"]:

@@ -232,21 +232,23 @@ def test_status_names_the_last_fault_and_not_what_went_on_by_itself_since() -> N
         "stages_s": {},
     }
     shown = "\n".join(status._lost(JOB, [BACK, calm]))
-    assert "last: rank 2 on node-1 died of SIGSEGV" in shown
+    assert "\nlast    rank 2 on node-1 died of SIGSEGV" in shown
     assert "goes on by itself" not in shown
-    assert "last: a goes on by itself" in "\n".join(status._lost(JOB, [calm]))
+    told = status._lost(JOB, [{**calm, "down_s": None}])
+    assert told == ["lost    nothing: no fault", "told    a goes on by itself"]
 
 
 def test_status_names_the_last_fault_that_joined_an_incident() -> None:
     shown = "\n".join(status._lost(JOB, [{**BACK, "latest": "rank 0 on node-0 stood still"}]))
-    assert "last: rank 0 on node-0 stood still" in shown
+    assert "last    rank 0 on node-0 stood still" in shown
 
 
 def test_status_tells_a_job_that_does_lost_steps_again_from_one_that_is_down() -> None:
     hit = {**INCIDENT, "stages_s": {"stop": 0.05, "restore": 0.2}}
     for phase, told in (("Running", "not yet as far as it was"), ("Suspending", "not back yet")):
         shown = status._lost({**JOB, "phase": phase}, [hit])
-        assert shown[0] == f"lost    1 fault; last: {INCIDENT['summary']}, {told}"
+        assert shown[0] == "lost    not known yet: 1 fault"
+        assert shown[1] == f"last    {INCIDENT['summary']}, {told}"
     back = {**BACK, "steps_lost": 20, "down_s": 61.0}
     assert status._lost(JOB, [back])[0].startswith("lost    61 s to 1 fault, 20 steps done again")
 

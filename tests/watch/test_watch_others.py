@@ -77,7 +77,7 @@ def test_one_flap_is_tolerated_two_within_five_minutes_make_a_suspect() -> None:
     (second,) = findings(watch, beat(nics=(nic(True, 4),)), 200)
     assert (first.kind, first.weight) == (Kind.LINK_DOWN, Weight.REPORT)
     assert (second.kind, second.weight) == (Kind.LINK_DOWN, Weight.SUSPECT)
-    assert "2 times within 300 s" in second.summary
+    assert "twice within 300 s" in second.summary
 
 
 def test_two_flaps_far_apart_are_two_reports() -> None:
