@@ -48,6 +48,7 @@ class Case(Value, frozen=True):
     suspected: str = ""  # who has seen it says that the node has to be tested, or all
     acquitted: bool = False  # tests of the node found nothing lately
     apart: tuple[str, ...] = ()  # two nodes that are known not to reach each other
+    of_script: bool = False  # by what it shows itself it is the script's
     cut: bool = False  # and that is what this fault says
     blind: str = ""  # why the driver may not see well now
     hopeless: str = ""  # why no restart of these ranks can help

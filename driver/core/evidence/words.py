@@ -25,7 +25,8 @@ def not_again(case: Case) -> str:
     if not case.past:
         return "nothing like it came before"
     if case.site is None:
-        return "it does not tell where in the script it was"
+        unseen = "nobody sees its steps, so that it may have got on in between"
+        return unseen if case.of_script else "it does not tell where in the script it was"
     return "nothing came at this place before"
 
 
@@ -112,3 +113,8 @@ def same_again(case: Case) -> str:
         return f"{again}, on {nodes} nodes: it is not the node"
     passed = ", its node passed its tests" if case.acquitted else ""
     return f"{again}{passed}, and there is no other node to try"
+
+
+def same_words(case: Case) -> str:
+    """Why the script is what is left, though nobody saw it at one place again."""
+    return f"it ended by its own word {times(len(case.past) + 1)}, and nothing else is left"

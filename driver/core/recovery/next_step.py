@@ -68,7 +68,7 @@ def _act(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     if saved:
         facts.all_passed(turn, name)
     if reason:
-        done = replace(table, chosen=None, act=Act.GIVE_UP) if spent else table
+        done = hypotheses.spent(case) if spent else table
         turn.incident(incident.id, table=done)  # where the budget is spent nothing of it was done
         acts.give_up(turn, name, _users(fault, case, table, incident), incident.id, reason)
         if fault.asked:  # whatever becomes of the job, a person wants its node out
