@@ -50,6 +50,7 @@ class Kind(StrEnum):
     DEFECT = "defect"  # of ours, met beside the core in one job's affairs; report only
     PRESSURE = "pressure"  # 27, 28: the host is short of something
     SLOW = "slow"  # 11 to 13: a rank, or a node's, hold their peers up; report only
+    LOSS = "loss"  # 9: it is no number, or jumps; report only
     TRAFFIC = "traffic"  # 14, 17: a node's changes its shape while steps go on; report only
     KEEPS_PACE = "keeps-pace"  # and nobody does any more
 

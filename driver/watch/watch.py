@@ -25,6 +25,7 @@ from holdfast.driver.watch import (
     last_step_progress,
     links,
     logs,
+    losses,
     neighbours,
     pair_unreachable,
     saves_skipped,
@@ -82,6 +83,7 @@ class Watch:
         self._unlike: dict[str, collective_diverged.Unlike] = {}
         self._slow: dict[str, slow.Slow] = {}
         self._traffic: dict[str, traffic.Nodes] = {}
+        self._losses: dict[str, losses.Losses] = {}
         self._savings: saves_skipped.Savings = {}
         self._stores: store_failing.Stores = {}
         self._sharing: store_not_shared.Sharing = {}
@@ -117,6 +119,7 @@ class Watch:
         self._unlike = _only(self._unlike, kept)
         self._slow = _only(self._slow, kept)
         self._traffic = _only(self._traffic, kept)
+        self._losses = _only(self._losses, kept)
         self._savings = {at: each for at, each in self._savings.items() if each.job in kept}
         self._takings = _only(self._takings, kept)
         self._standing &= kept
@@ -244,7 +247,9 @@ class Watch:
         known = self._unlike.get(expected.job, collective_diverged.Unlike())
         self._unlike[expected.job], odd = collective_diverged.judge(known, beat, expected)
         flows = self._traffic.setdefault(expected.job, {})
-        return (*skipped, *odd, *traffic.judge(flows, beat, expected, now))
+        lost = self._losses.get(expected.job, losses.Losses())
+        self._losses[expected.job], jumps = losses.judge(lost, beat, expected)
+        return (*skipped, *odd, *jumps, *traffic.judge(flows, beat, expected, now))
 
     def _timed(self, beat: Heartbeat, expected: Expectation) -> None:
         name = expected.job

@@ -46,6 +46,7 @@ def judge(names: Iterable[str], held: Hypothesis | None = None) -> Verdict:
     known here, of another Holdfast, says nothing."""
     shown = [SIGNS[name] for name in dict.fromkeys(names) if name in SIGNS]
     believed = [SIGNS[of_ladder(held)]] if held is not None else []
+    believed += [each for each in shown if believed and each[:2] == believed[0][:2]]
     for sure, signs in ((Sure.SURE, shown), (Sure.LIKELY, believed), (Sure.LIKELY, shown)):
         if told := [each for each in signs if each.origin and each.sure is sure]:
             return _one_of(told, sure)

@@ -39,6 +39,7 @@ _OF_KIND: dict[Kind, Sign] = {
     Kind.LINK_DOWN: Sign(_O.NETWORK, _S.SURE, "the link of a node went down"),
     Kind.UNREACHABLE: Sign(_O.NETWORK, _S.SURE, "nodes that are heard do not reach each other"),
     Kind.COUNTERS: Sign(_O.NETWORK, _S.LIKELY, "error counters of a link rise"),
+    Kind.LOSS: Sign(None, _S.NOT_SURE, "of the data, the code or a processor"),
     Kind.TRAFFIC: Sign(_O.NETWORK, _S.NOT_SURE, "the traffic of a node changes its shape"),
     Kind.DISK_FULL: Sign(_O.STORAGE, _S.LIKELY, "a disk is full"),
     Kind.CHECKPOINT_CORRUPT: Sign(_O.STORAGE, _S.LIKELY, "a checkpoint is not what was saved"),
