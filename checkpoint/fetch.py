@@ -23,7 +23,7 @@ from holdfast.checkpoint.layout import (
 )
 from holdfast.checkpoint.manifest import BadManifest, File, Manifest, decode_manifest
 from holdfast.checkpoint.stores import NotStored, Store, StoreError, open_store
-from holdfast.kit.counts import plural
+from holdfast.protocol.counts import plural
 from holdfast.protocol.messages import Stored
 from holdfast.protocol.topology import Axis, Topology
 

@@ -28,7 +28,7 @@ from holdfast.checkpoint.slots import Slot, SlotFolder
 from holdfast.checkpoint.stores import Store, open_store
 from holdfast.checkpoint.sweeping import Committed
 from holdfast.checkpoint.words import Seal
-from holdfast.kit.counts import plural
+from holdfast.protocol.counts import plural
 
 Tell = Callable[[str], None]
 """Says a note to the executor, and in the log."""

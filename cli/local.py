@@ -14,10 +14,10 @@ from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import warn
 from holdfast.cli.pair import Pair
 from holdfast.keeper import state as keeper_states
-from holdfast.kit.counts import plural
 from holdfast.kit.files import private_folder
 from holdfast.kit.signals import taken
 from holdfast.protocol import exitcodes
+from holdfast.protocol.counts import plural
 from holdfast.protocol.paths import RunPaths
 
 LOOK_S = 0.1

@@ -11,8 +11,8 @@ from holdfast.cli import asking
 from holdfast.cli.output import console, last_word, toned
 from holdfast.cli.words import counted, duration, repeats, sparkline
 from holdfast.driver.core.state.model import FINISHED, Phase
-from holdfast.kit.counts import plural
 from holdfast.kit.plain import visible
+from holdfast.protocol.counts import plural
 from holdfast.protocol.faults import Kind
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.kit.counts import plural
 from holdfast.protocol import origins
+from holdfast.protocol.counts import plural
 
 
 def duration(seconds: float) -> str:

@@ -26,9 +26,9 @@ from holdfast.cli.run.service import Service
 from holdfast.cli.run.tails import Output
 from holdfast.driver.core.state.model import FINISHED
 from holdfast.driver.ports import NO_NEW_WORK
-from holdfast.kit.counts import plural
 from holdfast.kit.signals import taken
 from holdfast.protocol import exitcodes
+from holdfast.protocol.counts import plural
 from holdfast.protocol.paths import RunPaths
 
 LOOK_S = 0.05

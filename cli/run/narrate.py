@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.cli.words import counted, duration, repeats
 from holdfast.driver.core.state.model import Phase
-from holdfast.kit.counts import plural, times
+from holdfast.protocol.counts import plural, times
 from holdfast.protocol.faults import Kind, Rung
 
 STANDS = frozenset({Kind.HANG, Kind.NO_PROGRESS})

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from holdfast.driver.watch.model import Findings, Settings, evidence
-from holdfast.kit.counts import plural
+from holdfast.protocol.counts import plural
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Gpu, Heartbeat
 

@@ -7,7 +7,7 @@ faults.md, rows 17 and 18.
 import msgspec
 
 from holdfast.driver.watch.model import Findings, Settings, evidence
-from holdfast.kit import counts
+from holdfast.protocol import counts
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, NicRates
 

@@ -6,7 +6,7 @@ import msgspec
 
 from holdfast.driver.watch.model import NOTHING, Findings, Recalled
 from holdfast.driver.watch.store_failing import finding
-from holdfast.kit.counts import plural
+from holdfast.protocol.counts import plural
 from holdfast.protocol.faults import Finding, Kind
 from holdfast.protocol.messages import Observed
 

@@ -10,7 +10,7 @@ from holdfast.cli.errors import Stopped
 from holdfast.cli.nodes import _struck
 from holdfast.cli.run import narrate, options
 from holdfast.cli.words import counted, duration, ranks, sparkline
-from holdfast.kit.counts import plural
+from holdfast.protocol.counts import plural
 
 
 @pytest.mark.parametrize(

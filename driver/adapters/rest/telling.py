@@ -37,8 +37,8 @@ from holdfast.driver.people.admission import steps_found
 from holdfast.driver.people.node_words import STATES
 from holdfast.driver.people.story import Line, lines_of
 from holdfast.driver.ports import Entry, Journal
-from holdfast.kit.counts import plural
 from holdfast.protocol import origins
+from holdfast.protocol.counts import plural
 from holdfast.protocol.faults import Kind
 
 

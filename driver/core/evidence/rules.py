@@ -10,7 +10,7 @@ from typing import NamedTuple
 from holdfast.driver.core.evidence import age, same, words
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, Hypothesis
-from holdfast.kit.counts import plural, times
+from holdfast.protocol.counts import plural, times
 from holdfast.protocol.faults import Kind
 
 USERS_SAID = 1

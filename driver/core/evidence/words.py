@@ -2,7 +2,7 @@
 
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import Bearing, Fact, FaultClass
-from holdfast.kit.counts import plural, times
+from holdfast.protocol.counts import plural, times
 
 
 def at_site(case: Case) -> str:

@@ -7,7 +7,7 @@ it, for that is only where it was noticed.
 
 from holdfast.driver.core.evidence import words_of_ends
 from holdfast.driver.core.state.model import Signature
-from holdfast.kit import counts
+from holdfast.protocol import counts
 from holdfast.protocol.messages import RankStatus
 from holdfast.telemetry.analysis import ends
 
