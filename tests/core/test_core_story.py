@@ -10,7 +10,7 @@ from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.state.model import Incident
 from holdfast.driver.people.story import lines_of, timeline
 from holdfast.driver.ports import Entry
-from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult, RankError, RankStatus, Rendezvous
 
 LOST = Finding(
@@ -160,6 +160,7 @@ def test_what_had_passed_before_a_fault_was_found_is_part_of_what_it_cost() -> N
         id=1,
         opened=1,
         kind=Kind.HANG,
+        blame=Blame.UNKNOWN,
         found_s=100.0,
         stalled_s=5.0,
         summary="rank 3 holds the job up",

@@ -212,7 +212,8 @@ def user(case: Case) -> Answer:
         return Answer(False, "a signal from outside ended it")
     if case.cut:
         return Answer(False, words.cut_off(case))
-    if case.last and case.of_script and case.fault is FaultClass.SAID:
+    said = case.of_script and case.fault is FaultClass.SAID
+    if case.last and said and len(case.past) >= USERS_DIED:
         return Answer(True, words.same_words(case))
     if len(case.recurred) < _least(case):
         return Answer(False, words.at_site(case) if case.recurred else words.not_again(case))
