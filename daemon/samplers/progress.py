@@ -135,7 +135,7 @@ class Ring:
 
     @property
     def pid(self) -> int:
-        return self._pid
+        return int(self._pid)
 
     def close(self) -> None:
         self._reader.close()

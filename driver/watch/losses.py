@@ -23,11 +23,11 @@ SHARE = 0.1
 
 
 class Usual(NamedTuple):
-    """Of one rank: what its loss is about, of how many steps, and how many were high since."""
+    """Of one rank: what its loss is about, by how many steps, and how many were high since."""
 
     step: int
     loss: float
-    count: int = 1
+    steps: int = 1
     high: int = 0
 
 
@@ -65,10 +65,10 @@ def _next(known: Usual | None, seen: RankProgress) -> Usual:
         return Usual(seen.step, loss)
     if seen.step == known.step or not isfinite(loss):
         return known
-    if known.count >= KNOWN and 0 < JUMP * known.loss < loss:
+    if known.steps >= KNOWN and 0 < JUMP * known.loss < loss:
         return known._replace(step=seen.step, high=known.high + 1)
-    mean = known.loss + max(SHARE, 1 / (known.count + 1)) * (loss - known.loss)
-    return Usual(seen.step, mean, known.count + 1)
+    mean = known.loss + max(SHARE, 1 / (known.steps + 1)) * (loss - known.loss)
+    return Usual(seen.step, mean, known.steps + 1)
 
 
 def _finding(
