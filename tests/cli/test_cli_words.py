@@ -346,3 +346,16 @@ def test_ranks_of_a_node_are_no_bare_numbers(numbers: list[int], said: str) -> N
 def test_a_node_with_strikes_says_where_they_are_told() -> None:
     assert _struck({"strikes": 1, "name": "node-2"}) == "1 strike lately: holdfast why node-2"
     assert _struck({"strikes": 0, "name": "node-2"}) == ""
+
+
+def test_the_summary_says_where_faults_come_from_and_how_sure_that_is() -> None:
+    gpu = {**BACK, "kind": "rank-crashed", "origin": "gpu", "sure": "sure"}
+    assert counted([gpu]) == "1 fault (GPU)"
+    unsure = {**gpu, "origin": "", "sure": "not sure"}
+    assert counted([gpu, unsure, unsure]) == "3 faults (1 GPU, 2 not sure)"
+
+
+def test_the_summary_names_who_held_the_others_up() -> None:
+    said = "rank 1 on node-2 holds its peers up: its own part of a step takes 1.9 times as long"
+    slow = {**BACK, "kind": "slow", "faults": 0, "down_s": None, "summary": said}
+    assert narrate.summary(JOB, [slow]) == f"done: 2,000 steps seen, no fault, 18 min, {said}"
