@@ -23,6 +23,7 @@ from holdfast.checkpoint.layout import (
 )
 from holdfast.checkpoint.manifest import BadManifest, File, Manifest, decode_manifest
 from holdfast.checkpoint.stores import NotStored, Store, StoreError, open_store
+from holdfast.protocol.counts import plural
 from holdfast.protocol.messages import Stored
 from holdfast.protocol.topology import Axis, Topology
 
@@ -59,7 +60,7 @@ class Identity(msgspec.Struct, frozen=True):
             )
         if other.world_size != self.world_size:
             return (
-                f"written by {other.world_size} ranks, this job has {self.world_size}. "
+                f"written by {plural(other.world_size, 'rank')}, this job has {self.world_size}. "
                 "Run it with as many ranks."
             )
         if other.topology != self.topology:

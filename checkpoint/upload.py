@@ -28,6 +28,7 @@ from holdfast.checkpoint.slots import Slot, SlotFolder
 from holdfast.checkpoint.stores import Store, open_store
 from holdfast.checkpoint.sweeping import Committed
 from holdfast.checkpoint.words import Seal
+from holdfast.protocol.counts import plural
 
 Tell = Callable[[str], None]
 """Says a note to the executor, and in the log."""
@@ -170,7 +171,8 @@ class Upload:
         if passed > 0:
             self._skip(
                 passed,
-                f"{passed} checkpoints before step {step} were not written: the store was still "
+                f"{plural(passed, 'checkpoint')} before step {step} "
+                f"{'was' if passed == 1 else 'were'} not written: the store was still "
                 f"busy with step {self._last}",
             )
 

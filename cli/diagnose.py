@@ -9,8 +9,8 @@ from holdfast.cli.client import Client, Problem, path
 from holdfast.cli.errors import misused
 from holdfast.cli.output import as_json, complain, say, table
 from holdfast.cli.shared import Json, State, Url, client, examples, text
-from holdfast.cli.words import plural
 from holdfast.protocol import exitcodes
+from holdfast.protocol.counts import plural
 
 Names = Annotated[
     list[str] | None,

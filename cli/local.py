@@ -13,11 +13,11 @@ from holdfast.cli import find
 from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import warn
 from holdfast.cli.pair import Pair
-from holdfast.cli.words import plural
 from holdfast.keeper import state as keeper_states
 from holdfast.kit.files import private_folder
 from holdfast.kit.signals import taken
 from holdfast.protocol import exitcodes
+from holdfast.protocol.counts import plural
 from holdfast.protocol.paths import RunPaths
 
 LOOK_S = 0.1

@@ -12,7 +12,7 @@ from holdfast.cli.client import path
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, complain
 from holdfast.cli.shared import Json, State, Url, examples, text
-from holdfast.cli.words import plural
+from holdfast.protocol.counts import plural
 from holdfast.protocol.paths import RunPaths
 
 

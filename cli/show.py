@@ -1,5 +1,6 @@
 """Commands that explain: status, story, why. They work without a running driver too."""
 
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
@@ -111,12 +112,20 @@ def why(
     for line in told["lines"]:
         say(f"  {sentence(line)}")
     hypotheses.show(told.get("hypotheses", ()))  # a driver of before does not tell
-    if told.get("mind"):
-        say(told["mind"])
+    for line in _then(told):
+        say(line)
     if told["fix"] and alive:
         say(told["fix"] + same(url, state))
     if not alive:
         last_word()
+
+
+def _then(told: dict[str, Any]) -> Iterator[str]:
+    """What follows the table; a driver of before tells less."""
+    if told.get("origin"):
+        yield f"Where it comes from: {told['origin']}."
+    if told.get("mind"):
+        yield told["mind"]
 
 
 def _trust(found: Readiness) -> dict[str, Any]:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import asking
 from holdfast.cli.output import console, last_word, toned
-from holdfast.cli.words import counted, duration, plural, repeats, sparkline
+from holdfast.cli.words import counted, duration, repeats, sparkline
 from holdfast.driver.core.state.model import FINISHED, Phase
 from holdfast.kit.plain import visible
+from holdfast.protocol.counts import plural
 from holdfast.protocol.faults import Kind
 
 if TYPE_CHECKING:
@@ -204,10 +205,13 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     least = "at least " if unseen else ""
     redone = f", {least}{plural(steps, 'step')} done again in that time" if steps else ""
     redone += " and what its script repeats" if repeats(incidents) else ""
-    lost = f"{duration(down_s)} to {faults}{redone}" if down_s else faults
+    waits = any(each["faults"] and each["down_s"] is None for each in incidents)
+    none = "not known yet" if waits else "nothing"
+    lost = f"{duration(down_s)} to {faults}{redone}" if down_s else f"{none}: {faults}"
     latest = last.get("latest", last["summary"])
-    what = f"; last: {escape(latest)}{_still(last, job)}"
-    lines = [f"lost    {lost}{'' if latest in job['why'] else what}"]
+    lines = [f"lost    {lost}"]
+    if latest not in job["why"]:
+        lines.append(f"{'last' if last['faults'] else 'told':8}{escape(latest)}{_still(last, job)}")
     total = sum(last["stages_s"].values())
     begin = 0.0
     for stage, took in last["stages_s"].items():

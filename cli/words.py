@@ -1,7 +1,11 @@
 """Numbers as a tired person reads them. Pure."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from holdfast.protocol import origins
+from holdfast.protocol.counts import plural
 
 
 def duration(seconds: float) -> str:
@@ -17,11 +21,6 @@ def duration(seconds: float) -> str:
     if hours < 48:
         return f"{hours} h {minutes} min"
     return f"{hours // 24} d {hours % 24} h"
-
-
-def plural(count: int, thing: str) -> str:
-    """`1 fault`, `2 faults`, `1,000 steps`."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def ranks(numbers: Sequence[int]) -> str:
@@ -65,8 +64,17 @@ def counted(incidents: Sequence[Mapping[str, Any]]) -> str:
     """`2 faults and 1 request`: what a person asked for is no fault. "" where there was nothing."""
     asked = sum(each["faults"] for each in incidents if each["kind"] in REQUESTED)
     faults = sum(each["faults"] for each in incidents) - asked
-    counts = {"fault": faults, "request": asked}
-    return " and ".join(plural(count, thing) for thing, count in counts.items() if count)
+    told = [f"{plural(faults, 'fault')}{_origins(incidents)}"] if faults else []
+    return " and ".join([*told, *([plural(asked, "request")] if asked else [])])
+
+
+def _origins(incidents: Sequence[Mapping[str, Any]]) -> str:
+    """` (2 likely user code, 1 not sure)`: where faults come from, each with how sure that is."""
+    judged = [each for each in incidents if each["faults"] and each["kind"] not in REQUESTED]
+    told = Counter(origins.told(each["origin"], each["sure"]) for each in judged if "sure" in each)
+    if len(told) == 1:
+        return f" ({next(iter(told))})"
+    return f" ({', '.join(f'{count} {words}' for words, count in told.items())})" if told else ""
 
 
 def repeats(incidents: Sequence[Mapping[str, Any]]) -> bool:

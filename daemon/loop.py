@@ -21,6 +21,7 @@ from holdfast.daemon.samplers.pressure import HostPressure
 from holdfast.daemon.samplers.processes import Sibling
 from holdfast.daemon.samplers.progress import Progress
 from holdfast.daemon.samplers.readings import sendable
+from holdfast.daemon.samplers.starved import Whose
 from holdfast.daemon.samplers.tail import KernelMessages, Tail
 from holdfast.daemon.settings import Settings
 from holdfast.kit.clock import Clock
@@ -65,7 +66,7 @@ class Daemon:
         self._progress = Progress(paths.rings)
         sys = paths.sys if paths.sys.is_dir() else Path("/sys")
         self._nics = Nics(sys, settings.interface)
-        self._kernel = KernelLog(_kernel_source(paths))
+        self._kernel = KernelLog(_kernel_source(paths), Whose(self._progress.pids))
         self._outputs = Outputs(paths.outputs, paths.outputs_read)
         self._pressure = HostPressure(paths.scratch)
         self._gpus = Gpus(gpus.source(paths.gpus, emulated=_is_emulated(paths)))

@@ -52,6 +52,7 @@ class Kind(StrEnum):
     DEFECT = "defect"  # of ours, met beside the core in one job's affairs; report only
     PRESSURE = "pressure"  # 27, 28: the host is short of something
     SLOW = "slow"  # 11 to 13: a rank, or a node's, hold their peers up; report only
+    LOSS = "loss"  # 9: it is no number, or jumps; report only
     TRAFFIC = "traffic"  # 14, 17: a node's changes its shape while steps go on; report only
     KEEPS_PACE = "keeps-pace"  # and nobody does any more
 
@@ -77,6 +78,26 @@ class Blame(StrEnum):
     INFRASTRUCTURE = "infrastructure"
     USER = "user"
     UNKNOWN = "unknown"
+
+
+class Origin(StrEnum):
+    """Where a fault comes from."""
+
+    USER = "user"  # the script: its code, its data, what it asks for
+    FRAMEWORK = "framework"  # what runs it: torch, NCCL, Holdfast itself
+    HOST = "host"  # a machine but for its accelerators and links
+    GPU = "gpu"
+    NETWORK = "network"
+    STORAGE = "storage"  # disks, file systems, stores
+    EXTERNAL = "external"  # a person, or a service that is none of the cluster's
+
+
+class Sure(StrEnum):
+    """How sure that is."""
+
+    SURE = "sure"  # explicit evidence, by who can know
+    LIKELY = "likely"  # most faults that show this come from there
+    NOT_SURE = "not sure"  # a hint
 
 
 class Weight(StrEnum):
@@ -112,7 +133,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: Kind
     weight: Weight
-    blame: Blame = Blame.UNKNOWN
+    sign: str = ""  # what it shows more than its kind, see `driver.core.evidence.signs`
     job: str | None = None
     epoch: int | None = None
     node: str | None = None

@@ -11,16 +11,16 @@ kills, and they must not speak for it.
 import re
 from typing import NamedTuple
 
-from holdfast.protocol.faults import Blame, Weight
+from holdfast.protocol.faults import Origin, Weight
 from holdfast.protocol.xids import UNKNOWN, XIDS
 
 
 class Meaning(NamedTuple):
-    """What a line means, what may be done, and whose fault it is."""
+    """What a line means, what may be done, and where it comes from; None: that does not tell."""
 
     text: str
     weight: Weight
-    blame: Blame = Blame.INFRASTRUCTURE
+    origin: Origin | None = Origin.HOST
 
 
 XID = "xid"
@@ -29,19 +29,19 @@ XID = "xid"
 RULES: dict[str, tuple[str, Meaning]] = {
     "gpu-lost": (
         r"NVRM: .{0,120}\bfallen off the bus\b",
-        Meaning("GPU has fallen off the bus", Weight.CONCLUSIVE),
+        Meaning("GPU has fallen off the bus", Weight.CONCLUSIVE, Origin.GPU),
     ),
     "gpu-not-started": (
         r"NVRM: .{0,120}\bRmInitAdapter failed\b",
-        Meaning("a GPU does not start", Weight.SUSPECT),
+        Meaning("a GPU does not start", Weight.SUSPECT, Origin.GPU),
     ),
     "nvswitch-fatal": (
         r"SXid \([^)]*\): \d{1,9}, Fatal\b",
-        Meaning("fatal error of an NVSwitch", Weight.SUSPECT),
+        Meaning("fatal error of an NVSwitch", Weight.SUSPECT, Origin.GPU),
     ),
     "nvswitch": (
         r"SXid \([^)]*\): \d{1,9}, Non-fatal\b",
-        Meaning("error of an NVSwitch", Weight.REPORT),
+        Meaning("error of an NVSwitch", Weight.REPORT, Origin.GPU),
     ),
     "memory-uncorrected": (
         r"EDAC \S{1,20}: \d{1,9} UE .{0,80}\bon "
@@ -65,39 +65,39 @@ RULES: dict[str, tuple[str, Meaning]] = {
     "mlx5-dead": (
         r"mlx5_core \S.{0,120}(device's health compromised|Fatal error \d+ detected"
         r"|handling bad device here|FW is unable to respond)",
-        Meaning("a NIC's firmware does not answer", Weight.SUSPECT),
+        Meaning("a NIC's firmware does not answer", Weight.SUSPECT, Origin.NETWORK),
     ),
     "mlx5": (
         r"mlx5_core \S.{0,120}(Health issue observed|[Hh]igh temperature|insufficient power"
         r"|Will cause a leak of a command resource|Port module event\[error\])",
-        Meaning("a NIC complains", Weight.REPORT),
+        Meaning("a NIC complains", Weight.REPORT, Origin.NETWORK),
     ),
     "nvme-dead": (
         r"nvme \S{1,20}: (Disabling device after reset failure|Removing after probe failure"
         r"|Device not ready; aborting)",
-        Meaning("an NVMe disk is gone", Weight.SUSPECT),
+        Meaning("an NVMe disk is gone", Weight.SUSPECT, Origin.STORAGE),
     ),
     "disk": (
         r"nvme \S{1,20}: (controller is down; will reset|I/O .{0,60}timeout)"
         r"|\b(critical (medium|target)|I/O) error, dev \S{1,30}, sector \d+",
-        Meaning("a disk answers with errors", Weight.REPORT),
+        Meaning("a disk answers with errors", Weight.REPORT, Origin.STORAGE),
     ),
     "file-system": (
         r"EXT4-fs error|XFS \([^)]*\): .{0,40}([Cc]orruption|[Ss]hut(ting)? ?down|I/O error)"
         r"|[Rr]emounting filesystem read-only|BTRFS error",
-        Meaning("a file system fails", Weight.REPORT),
+        Meaning("a file system fails", Weight.REPORT, Origin.STORAGE),
     ),
     "nfs": (
         r"nfs: server \S{1,255} not responding",
-        Meaning("a file server does not answer", Weight.REPORT),
+        Meaning("a file server does not answer", Weight.REPORT, Origin.STORAGE),
     ),
     "oom-kill": (
         r"(?i:out of memory): Kill(ed)? process \d+",
-        Meaning("killed for want of memory", Weight.REPORT, Blame.UNKNOWN),
+        Meaning("a process was killed for want of memory", Weight.REPORT),
     ),
     "hung-task": (
         r"INFO: task \S.{0,60} blocked for more than \d+ seconds",
-        Meaning("a process has waited in the kernel for long", Weight.REPORT, Blame.UNKNOWN),
+        Meaning("a process has waited in the kernel for long", Weight.REPORT, None),
     ),
     "lockup": (
         r"BUG: (soft|workqueue) lockup|[Hh]ard LOCKUP|rcu: INFO: \w+ (self-)?detected",
@@ -116,6 +116,18 @@ RULES: dict[str, tuple[str, Meaning]] = {
 """By name; of several that match a line the first counts. Learned from the kernel's health.c of
 mlx5, edac_mc.c, aer.c, nvme/host, oom_kill.c, hung_task.c and NVIDIA's open modules."""
 
+OOM_KILL = "oom-kill"
+"""The rule of a process that the kernel killed for memory; whose that was the line does not say."""
+OOM_KILL_OWN, OOM_KILL_OTHER = "oom-kill-own", "oom-kill-other"
+FURTHER = {
+    OOM_KILL_OWN: Meaning("a rank was killed for want of memory", Weight.REPORT, Origin.USER),
+    OOM_KILL_OTHER: Meaning(
+        "another process on the node, none of a job, was killed for want of memory",
+        *(Weight.REPORT, None),
+    ),
+}
+"""What a daemon makes of a line that knows more than the line says: no pattern finds these."""
+
 _EACH = tuple((name, re.compile(pattern)) for name, (pattern, _) in RULES.items())
 
 
@@ -128,4 +140,6 @@ def meaning(rule: str, xid: int | None) -> Meaning:
     """Of a line that was found; what is not known here, from a newer daemon, is a report."""
     if xid is not None:
         return Meaning(*XIDS.get(xid, UNKNOWN))
+    if rule in FURTHER:
+        return FURTHER[rule]
     return RULES[rule][1] if rule in RULES else Meaning(*UNKNOWN)

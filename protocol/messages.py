@@ -398,6 +398,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     rtt_s: float | None = None
     reset: bool = False
     silent_s: float = 0.0  # since it last answered
+    heard: bool = False  # it asks here, and what is answered does not come to it
 
 
 class LogHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -4,24 +4,25 @@ Read by the driver's detectors, which are told of a line by a daemon, by `daemon
 tells of it as a condition of the Node, and by the driver's adapter, which reads that condition.
 """
 
-from holdfast.protocol.faults import Blame, Weight
+from holdfast.protocol.faults import Origin, Weight
 
-XIDS: dict[int, tuple[str, Weight, Blame]] = {
-    13: ("graphics engine exception", Weight.RESTART, Blame.USER),
-    31: ("memory page fault", Weight.RESTART, Blame.USER),
-    48: ("double-bit ECC error", Weight.CONCLUSIVE, Blame.INFRASTRUCTURE),
-    63: ("row remapping recorded", Weight.REPORT, Blame.INFRASTRUCTURE),
-    64: ("row remapping failed", Weight.SUSPECT, Blame.INFRASTRUCTURE),
-    74: ("NVLink error", Weight.SUSPECT, Blame.INFRASTRUCTURE),
-    79: ("GPU has fallen off the bus", Weight.CONCLUSIVE, Blame.INFRASTRUCTURE),
-    94: ("contained ECC error", Weight.RESTART, Blame.INFRASTRUCTURE),
-    95: ("uncontained ECC error", Weight.CONCLUSIVE, Blame.INFRASTRUCTURE),
-    119: ("GSP does not answer", Weight.CONCLUSIVE, Blame.INFRASTRUCTURE),
-    120: ("GSP error", Weight.CONCLUSIVE, Blame.INFRASTRUCTURE),
-    154: ("GPU recovery action changed", Weight.SUSPECT, Blame.INFRASTRUCTURE),
+XIDS: dict[int, tuple[str, Weight, Origin | None]] = {
+    13: ("graphics engine exception", Weight.RESTART, Origin.USER),
+    31: ("memory page fault", Weight.RESTART, Origin.USER),
+    48: ("double-bit ECC error", Weight.CONCLUSIVE, Origin.GPU),
+    63: ("row remapping recorded", Weight.REPORT, Origin.GPU),
+    64: ("row remapping failed", Weight.SUSPECT, Origin.GPU),
+    74: ("NVLink error", Weight.SUSPECT, Origin.GPU),
+    79: ("GPU has fallen off the bus", Weight.CONCLUSIVE, Origin.GPU),
+    94: ("contained ECC error", Weight.RESTART, Origin.GPU),
+    95: ("uncontained ECC error", Weight.CONCLUSIVE, Origin.GPU),
+    119: ("GSP does not answer", Weight.CONCLUSIVE, Origin.GPU),
+    120: ("GSP error", Weight.CONCLUSIVE, Origin.GPU),
+    154: ("GPU recovery action changed", Weight.SUSPECT, Origin.GPU),
 }
-"""What each XID is and what may be done: faults.md, row 29, after NVIDIA's XID catalogue."""
-UNKNOWN = ("not in the table", Weight.REPORT, Blame.UNKNOWN)
+"""What each XID is, what may be done, and where it comes from: faults.md, row 29, after NVIDIA's
+XID catalogue. 13 and 31 are what an illegal access of the script leads to."""
+UNKNOWN = ("not in the table", Weight.REPORT, None)
 """Of any other XID."""
 
 HARDWARE_FAULT = "holdfast.dev/HardwareFault"

@@ -24,11 +24,11 @@ from holdfast.cli.run.options import Options, job_of
 from holdfast.cli.run.screen import Screen
 from holdfast.cli.run.service import Service
 from holdfast.cli.run.tails import Output
-from holdfast.cli.words import plural
 from holdfast.driver.core.state.model import FINISHED
 from holdfast.driver.ports import NO_NEW_WORK
 from holdfast.kit.signals import taken
 from holdfast.protocol import exitcodes
+from holdfast.protocol.counts import plural
 from holdfast.protocol.paths import RunPaths
 
 LOOK_S = 0.05
@@ -114,7 +114,9 @@ class Run:
     def _greet(self) -> None:
         if not self._options.quiet:
             ranks = plural(self._options.world_size, "rank")
-            here = "here" if self._options.nodes == 1 else f"on {self._options.nodes} nodes"
+            here = (
+                "here" if self._options.nodes == 1 else f"on {plural(self._options.nodes, 'node')}"
+            )
             self._narrator.say(f"{ranks} {here}, logs in {_short(self._paths)}")
             if stdin.is_fed():
                 self._narrator.say(stdin.SAID)

@@ -7,8 +7,9 @@ can be piped on. Silent when all is well.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.cli.words import counted, duration, plural, repeats
+from holdfast.cli.words import counted, duration, repeats
 from holdfast.driver.core.state.model import Phase
+from holdfast.protocol.counts import plural, times
 from holdfast.protocol.faults import Kind, Rung
 
 STANDS = frozenset({Kind.HANG, Kind.NO_PROGRESS})
@@ -170,8 +171,8 @@ def summary(
     more = " and what its script repeated" if repeats(incidents) else ""
     parts.append(f"{duration(down_s)}{more} lost of {took}" if down_s else took)
     if driver_restarts:
-        times = "once" if driver_restarts == 1 else f"{driver_restarts} times"
-        parts.append(f"driver restarted {times}")
+        parts.append(f"driver restarted {times(driver_restarts)}")
+    parts += _slow(incidents)
     told = ", ".join(parts)
     if job["phase"] == "Failed":
         return f"failed: {(_reason(job) or str(job['why'])).rstrip('.')}. ({told})"
@@ -179,6 +180,13 @@ def summary(
         return f"done: {told}"
     _, killed, how = str(job["why"]).partition(f"{job['name']} is stopped: ")
     return f"stopped: {how}. ({told})" if killed else f"stopped: {told}"
+
+
+def _slow(incidents: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Who held the others up, in its own words: that is no fault, and costs as much."""
+    told = (each for each in incidents if each["kind"] in (Kind.SLOW, Kind.KEEPS_PACE))
+    last = max(told, key=lambda each: int(each["number"]), default=None)
+    return [str(last.get("latest", last["summary"]))] if last else []
 
 
 def _seen(job: Mapping[str, Any]) -> str:

@@ -12,10 +12,10 @@ from typing import Any
 
 from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.run.findable import why_not
-from holdfast.cli.words import plural
 from holdfast.kit.files import private_folder
 from holdfast.kit.ids import new_id
 from holdfast.protocol import jobrules
+from holdfast.protocol.counts import plural
 from holdfast.protocol.paths import RunPaths
 
 NAME_CHARACTERS = 40

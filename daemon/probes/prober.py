@@ -11,11 +11,14 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from holdfast.daemon.probes import half_open
 from holdfast.kit.clock import Clock
 from holdfast.protocol.messages import Probe
 
 PERIOD_S = 0.25
 TIMEOUT_S = 0.5
+SILENT_S = 1.0
+"""Without an answer for so long it is looked whether the other asks here."""
 LOOKED_S = PERIOD_S + TIMEOUT_S
 """From one end of a probe to the next at most: what lies further apart is not all looked at."""
 _HANG_UP_AT_ONCE = struct.pack("ii", 1, 0)
@@ -43,9 +46,14 @@ class Prober:
 
     def probes(self) -> tuple[Probe, ...]:
         """Each neighbour's last answer, and how long it has given none of any kind."""
+        asking = half_open.asking(self._own_port) if self._misses_one() else frozenset()
         return tuple(
-            replace(self._seen[node][0], silent_s=self._silent_s(node)) for node in self._neighbours
+            replace(self._seen[node][0], silent_s=self._silent_s(node), heard=address in asking)
+            for node, address in self._neighbours.items()
         )
+
+    def _misses_one(self) -> bool:
+        return any(self._silent_s(node) > SILENT_S for node in self._neighbours)
 
     def _silent_s(self, node: str) -> float:
         """Only time in which somebody looked: this process may have stood still."""

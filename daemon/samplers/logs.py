@@ -5,6 +5,9 @@ Called by the daemon's loop ten times a second. Must not judge a hit: the driver
 
 import re
 
+from msgspec.structs import replace
+
+from holdfast.daemon.samplers.starved import Whose
 from holdfast.daemon.samplers.tail import KernelMessages, Tail
 from holdfast.protocol import kernellines
 from holdfast.protocol.messages import LogHit
@@ -37,8 +40,8 @@ def text_of_kernel(line: str) -> str | None:
 class KernelLog:
     """Faults in the node's kernel log: its feed where it has one, else the machine's."""
 
-    def __init__(self, source: Tail | KernelMessages) -> None:
-        self._source = source
+    def __init__(self, source: Tail | KernelMessages, whose: Whose | None = None) -> None:
+        self._source, self._whose = source, whose
         self._began_s = 0.0
         self._told: dict[tuple[str, int | None], int] = {}
 
@@ -46,7 +49,9 @@ class KernelLog:
         """New ones of the kernel's own; what a program wrote there is none."""
         if now - self._began_s >= WINDOW_S:
             self._began_s, self._told = now, {}
-        said = (_hit(line) for line in self._source.lines())
+        if self._whose is not None:
+            self._whose.look()
+        said = (self._hit(line) for line in self._source.lines())
         return [hit for hit in said if hit is not None and self._is_told(hit)]
 
     @property
@@ -59,6 +64,15 @@ class KernelLog:
             if count > 0
         )
         return (*self._source.unreadable, *more)
+
+    def _hit(self, line: str) -> LogHit | None:
+        hit = _hit(line)
+        if self._whose is None:
+            return hit
+        self._whose.hear(line)
+        if hit is None or hit.rule != kernellines.OOM_KILL:
+            return hit
+        return replace(hit, rule=self._whose.rule(line))
 
     def _is_told(self, hit: LogHit) -> bool:
         key = hit.rule, hit.xid

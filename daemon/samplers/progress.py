@@ -64,6 +64,10 @@ class Progress:
             self._refuse(path, error)
             return False
 
+    def pids(self) -> list[int]:
+        """Of the ranks that have a ring, also of those that have just ended."""
+        return [ring.pid for ring in self._open.values()]
+
     def ranks(self, now: float) -> tuple[RankProgress, ...]:
         """The ranks of the newest epoch of each job, in rank order."""
         newest = self._newest()
@@ -128,6 +132,10 @@ class Ring:
         if processes.maps(self._pid, path.name):
             stat = procstat.stat(self._pid)
             self._started_ticks = stat.started_ticks if stat else None
+
+    @property
+    def pid(self) -> int:
+        return int(self._pid)
 
     def close(self) -> None:
         self._reader.close()

@@ -28,7 +28,7 @@ from holdfast.driver.follow.patience import patience_of
 from holdfast.driver.ports import AnyFact, Cluster, Ended, Ending, Fact, Fits, Lingering, Starved
 from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watch.model import evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Seat
 
 
@@ -149,7 +149,6 @@ def _finding(fact: Fact) -> Finding:
     return Finding(
         kind=Kind.NODE_PROBLEM,
         weight=Weight.CONCLUSIVE if fact.conclusive else Weight.SUSPECT,
-        blame=Blame.INFRASTRUCTURE,
         node=fact.node,
         summary=f"the cluster says of {fact.node}: {fact.problem}",
         evidence=(evidence("cluster", f"{fact.node}: {fact.problem}"),),

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from holdfast.driver.core.events import AnyEvent, Found
 from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.kit.logs import LazyLogger
-from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 
 _log = LazyLogger()
 
@@ -53,7 +53,6 @@ class Guard:
             kind=Kind.DEFECT,
             weight=Weight.REPORT,
             job=job,
-            blame=Blame.UNKNOWN,
             summary=f"{what}: {job} goes on, but {self._costs}. Report it with the driver's log",
             evidence=(Evidence(source="driver", text=f"{what}, at {at}"),),
         )

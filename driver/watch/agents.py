@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Findings, evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Observed
 
 Silent = Mapping[str, frozenset[tuple[int, str]]]
@@ -42,7 +42,6 @@ def _finding(job: str, seen: Observed) -> Finding:
     return Finding(
         kind=Kind.AGENT_SILENT,
         weight=Weight.REPORT,
-        blame=Blame.UNKNOWN,
         job=job,
         epoch=seen.epoch,
         node=seen.node,

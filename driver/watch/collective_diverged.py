@@ -15,7 +15,7 @@ from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings, Ranks, evidence, goes_on
 from holdfast.driver.watch.pace import Pace
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Collective, Heartbeat, RankProgress
 
 UNCOUNTED = frozenset({"collectives", "groups full"})
@@ -202,7 +202,6 @@ def _finding(odd: Odd, expected: Expectation) -> Finding:
     return Finding(
         kind=Kind.COLLECTIVE_MISMATCH,
         weight=Weight.REPORT,
-        blame=Blame.USER,
         job=expected.job,
         epoch=expected.epoch,
         node=node,

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings, evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import GroupProgress, Heartbeat
 
 KEPT_STEPS = 16
@@ -203,7 +203,6 @@ def _finding(
     return Finding(
         kind=Kind.COLLECTIVE_MISMATCH,
         weight=Weight.REPORT,
-        blame=Blame.USER,
         job=expected.job,
         epoch=expected.epoch,
         node=expected.node_of().get(rank) if rank is not None else None,

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Findings, Settings, evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.counts import plural
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Gpu, Heartbeat
 
 
@@ -83,11 +84,11 @@ def _troubles(gpu: Gpu, settings: Settings) -> Iterator[Trouble]:
 
 def _finding(node: str, gpu: Gpu, trouble: Trouble) -> Finding:
     hot = "" if gpu.celsius is None else f", {gpu.celsius} °C"
-    errors = f", {gpu.uncorrected_errors} errors" if gpu.uncorrected_errors else ""
+    errors = f", {plural(gpu.uncorrected_errors, 'error')}" if gpu.uncorrected_errors else ""
     return Finding(
         kind=Kind.KERNEL_FAULT,
         weight=trouble.weight,
-        blame=Blame.INFRASTRUCTURE,
+        sign="gpu-failed",
         node=node,
         summary=f"GPU {gpu.index} of {node} {trouble.what}",
         evidence=(

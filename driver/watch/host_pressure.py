@@ -2,7 +2,7 @@
 
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Findings, Settings, evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat
 
 Reported = frozenset[str]
@@ -40,7 +40,6 @@ def _finding(node: str, name: str, share: float) -> Finding:
     return Finding(
         kind=kind,
         weight=Weight.REPORT,
-        blame=Blame.INFRASTRUCTURE,
         node=node,
         summary=text,
         evidence=(evidence(f"daemon of {node}", text, share=round(share, 3)),),

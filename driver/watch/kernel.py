@@ -2,6 +2,7 @@
 Pure.
 """
 
+from holdfast.driver.core.evidence import signs
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Findings, evidence
 from holdfast.protocol.faults import Finding, Kind
@@ -32,13 +33,13 @@ def judge(told: Reported, beat: Heartbeat) -> tuple[Reported, Findings]:
 
 
 def _finding(node: str, hit: LogHit) -> Finding:
-    text, weight, blame = meaning(hit.rule, hit.xid)
+    text, weight, _ = meaning(hit.rule, hit.xid)
     what = f"XID {hit.xid} on" if hit.xid is not None else "the kernel of"
     data: dict[str, int | str] = {"rule": hit.rule} if hit.xid is None else {"xid": hit.xid}
     return Finding(
         kind=Kind.KERNEL_FAULT,
         weight=weight,
-        blame=blame,
+        sign=signs.of_kernel(hit.rule, hit.xid),
         node=node,
         summary=f"{what} {node}: {text}",
         evidence=(evidence(f"kernel log of {node}", hit.line, **data),),

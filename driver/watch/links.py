@@ -8,7 +8,8 @@ import msgspec
 
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Findings, Settings, evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol import counts
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, NicRates
 
 STILL_S = 60.0
@@ -87,11 +88,11 @@ def _down(node: str, nic: NicRates, link: Link, settings: Settings) -> Finding:
     times = len(link.downs_s)
     suspect = times >= settings.flaps
     state = "is down" if not nic.up else "went down and came back"
-    text = f"{nic.name} of {node} {state}: {times} times within {settings.flap_window_s:g} s"
+    often = f"{counts.times(times)} within {settings.flap_window_s:g} s"
+    text = f"{nic.name} of {node} {state}: {often}"
     return Finding(
         kind=Kind.LINK_DOWN,
         weight=Weight.SUSPECT if suspect else Weight.REPORT,
-        blame=Blame.INFRASTRUCTURE,
         node=node,
         summary=text,
         evidence=(
@@ -106,15 +107,14 @@ def _down(node: str, nic: NicRates, link: Link, settings: Settings) -> Finding:
 
 def _counted(nic: NicRates) -> str:
     if nic.downs is not None:
-        return f"{nic.name} went down {nic.downs} times so far"
-    return f"carrier of {nic.name} changed {nic.carrier_changes} times so far"
+        return f"{nic.name} went down {counts.times(nic.downs)} so far"
+    return f"carrier of {nic.name} changed {counts.times(nic.carrier_changes)} so far"
 
 
 def _counters(node: str, nic: NicRates) -> Finding:
     return Finding(
         kind=Kind.COUNTERS,
         weight=Weight.REPORT,
-        blame=Blame.INFRASTRUCTURE,
         node=node,
         summary=f"error counters of {nic.name} on {node} rise: {nic.errors_per_s:.3g} a second",
         evidence=(

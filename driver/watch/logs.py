@@ -3,6 +3,7 @@ what a hit may lead to is the rule's word, and `report` where it has none."""
 
 from collections.abc import Mapping
 
+from holdfast.driver.core.evidence import words_of_ends
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Expectation, Findings, evidence
 from holdfast.protocol.faults import Finding, Kind, Weight
@@ -71,6 +72,7 @@ def _finding(node: str, hit: LogHit, expected: Expectation | None) -> Finding:
     return Finding(
         kind=Kind.LOG_KEYWORD,
         weight=_WEIGHTS[action],
+        sign=words_of_ends.of_line(hit.line),
         job=job,
         epoch=epoch,
         node=node,

@@ -5,7 +5,7 @@ from typing import TypedDict
 
 import msgspec
 
-from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import Probe, RankProgress, Seat
 from holdfast.protocol.topology import Topology
 
@@ -128,7 +128,6 @@ def goes_on(expected: Expectation, step: int, summary: str) -> Finding:
     return Finding(
         kind=Kind.GOES_ON,
         weight=Weight.REPORT,
-        blame=Blame.UNKNOWN,
         job=expected.job,
         epoch=expected.epoch,
         step=step,

@@ -22,6 +22,7 @@ class Nodes:
         self._context = context
         self._known = context.nodes
         self._orders: dict[str, WatchOrder] | None = None
+        self._standing: set[str] = set()  # jobs whose nodes probe all others
 
     def seen(self, node: str, now: float) -> NodeSeen:
         return self._known.get(node) or NodeSeen(node=node, known_s=now)
@@ -69,6 +70,12 @@ class Nodes:
         self._context.seats = {node: each for each in wanted for node in each.nodes}
         self._orders = None
 
+    def stands(self, job: str, *, stands: bool) -> None:
+        """Whether the job stands still: its nodes probe more of each other meanwhile."""
+        if stands != (job in self._standing):
+            self._standing ^= {job}
+            self._orders = None
+
     def know(self, names: Iterable[str], now: float) -> None:
         """A job has ranks there."""
         for node in names:
@@ -83,7 +90,7 @@ class Nodes:
         """What each daemon should do, whole."""
         if self._orders is None:
             wanted, settings = self._context.expected.values(), self._context.settings
-            self._orders = neighbours.instructions(self._known, wanted, settings)
+            self._orders = neighbours.instructions(self._known, wanted, settings, self._standing)
         return self._orders
 
     def _put(self, seen: NodeSeen, **changes: Unpack[SeenChanges]) -> None:

@@ -1,13 +1,14 @@
 """Two nodes of a job that both speak to the driver, and that cannot reach each other. Pure.
 
 A link that is cut in one direction, or a path through a fabric that is lost: each node alone looks
-well. The neighbours' probes tell, which need both directions. Only a pair that has answered before
-counts (where a wall stands between nodes probes never get through), and only while the job stands
-still: a link that nobody needs is no fault.
+well. Probes tell, which need both directions; which of them is cut is told by the end that hears
+requests whose answers get lost. Where a wall stands between nodes probes never get through: a pair
+that never met counts only where both of its nodes met others, or one hears the other. And only
+while the job stands still, also before its first step: a link that nobody needs is no fault.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping
 
 import msgspec
 
@@ -15,7 +16,7 @@ from holdfast.driver.watch import jobs
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings, NodeSeen, evidence
-from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, Probe
 
 Pair = tuple[str, str]
@@ -93,8 +94,7 @@ def judge(
     if not certain:
         return apart, ()
     told = {**apart.told, expected.job: expected.epoch}
-    one_way = _first(certain)[::-1] not in lost
-    found = _finding(expected, certain, quiet_s, one_way=one_way)
+    found = _finding(expected, certain, _hearing(nodes, own), quiet_s)
     return msgspec.structs.replace(apart, told=told), (found,)
 
 
@@ -108,20 +108,39 @@ def _lost(
         (name, probe.node): probe
         for name, seen in sorted(heard_of.items())
         for probe in seen.probes
-        if probe.node in heard_of and _unanswered(probe) and (name, probe.node) in apart.met
+        if probe.node in heard_of
+        and _unanswered(probe)
+        and (probe.heard or _could_meet(apart.met, (name, probe.node), heard_of))
     }
+
+
+def _could_meet(met: Container[Pair], pair: Pair, nodes: Collection[str]) -> bool:
+    """Whether it did, one way or the other, or each of the two met another of the job."""
+    if pair in met or pair[::-1] in met:
+        return True
+    others = [node for node in nodes if node not in pair]
+    return all(
+        any((node, other) in met or (other, node) in met for other in others) for node in pair
+    )
 
 
 def _unanswered(probe: Probe) -> bool:
     return not (probe.ok or probe.reset) and probe.silent_s > SILENT_S
 
 
+def _hearing(nodes: Mapping[str, NodeSeen], own: Collection[str]) -> frozenset[Pair]:
+    """Who hears whom ask, though what it answers gets lost."""
+    seen = ((name, nodes[name].probes) for name in own if name in nodes)
+    return frozenset((name, each.node) for name, probes in seen for each in probes if each.heard)
+
+
 def _finding(
-    expected: Expectation, lost: Mapping[Pair, Probe], quiet_s: float, *, one_way: bool
+    expected: Expectation, lost: Mapping[Pair, Probe], hearing: Collection[Pair], quiet_s: float
 ) -> Finding:
-    """`one_way`: nobody tells of the way back of the pair."""
     node, pair = _common(lost), _first(lost)
-    pair = pair if one_way else (min(pair), max(pair))
+    cut = _cut(hearing, pair)
+    one_way = cut is not None
+    pair = cut or (min(pair), max(pair))
     who = f"{node} and its neighbours" if node else " and ".join(pair)
     cannot = f"{who} cannot reach each other"
     if one_way and not node:
@@ -129,7 +148,6 @@ def _finding(
     return Finding(
         kind=Kind.UNREACHABLE,
         weight=Weight.SUSPECT,
-        blame=Blame.INFRASTRUCTURE,
         job=expected.job,
         epoch=expected.epoch,
         node=node,
@@ -139,6 +157,13 @@ def _finding(
         summary=f"{cannot}, though the driver hears them",
         evidence=tuple(_evidence(lost)),
     )
+
+
+def _cut(hearing: Collection[Pair], pair: Pair) -> Pair | None:
+    """The one way of the pair that is cut: its first end hears the other one ask. None where
+    neither does, or each of the two."""
+    ways = [way for way in (pair, pair[::-1]) if way in hearing]
+    return ways[0] if len(ways) == 1 else None
 
 
 def _first(lost: Iterable[Pair]) -> Pair:
@@ -157,4 +182,5 @@ def _common(lost: Iterable[Pair]) -> str | None:
 def _evidence(lost: Mapping[Pair, Probe]) -> Iterable[Evidence]:
     for (prober, node), probe in sorted(lost.items())[:8]:
         text = f"{prober} got no answer from {node} for {probe.silent_s:.1f} s"
+        text += ", and hears it ask: its own answers get lost" if probe.heard else ""
         yield evidence(f"daemon of {prober}", text, silent_s=round(probe.silent_s, 2))

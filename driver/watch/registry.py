@@ -12,6 +12,7 @@ from holdfast.driver.watch.host_pressure import HostPressure
 from holdfast.driver.watch.kernel import KernelFaults
 from holdfast.driver.watch.links import BadLinks
 from holdfast.driver.watch.logs import LogLines
+from holdfast.driver.watch.losses import BadLosses
 from holdfast.driver.watch.pair_unreachable import UnreachablePairs
 from holdfast.driver.watch.saves_skipped import SkippedSaves
 from holdfast.driver.watch.silence_detector import SilentNodes
@@ -40,6 +41,7 @@ def detectors() -> tuple[Detector, ...]:
         Standstills(odd_of=diverged.odd_of),
         SkippedCollectives(),
         diverged,
+        BadLosses(),
         ChangedTraffic(),
         FailingStores(),
         SkippedSaves(),

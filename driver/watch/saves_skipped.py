@@ -7,6 +7,7 @@ import msgspec
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import NOTHING, Findings, Recalled
 from holdfast.driver.watch.store_failing import finding
+from holdfast.protocol.counts import plural
 from holdfast.protocol.faults import Finding, Kind
 from holdfast.protocol.messages import Observed
 
@@ -104,14 +105,15 @@ def _snapshots(job: str, seen: Observed, *, dry: bool) -> Finding:
     if not dry:
         text = f"snapshots of {job} are made again on {seen.node}"
         return finding(Kind.SNAPSHOTS_BACK, job, seen, text)
+    row = plural(seen.skipped_in_a_row, "save")
     text = (
-        f"no snapshot of {job} is made on {seen.node} any more: {seen.skipped_in_a_row} saves in "
-        f"a row were refused, so that a fault costs all steps since: {seen.skipped_why}"
+        f"no snapshot of {job} is made on {seen.node} any more: {row} in "
+        f"a row refused, so that a fault costs all steps since: {seen.skipped_why}"
     )
     return finding(Kind.SNAPSHOTS_STOPPED, job, seen, text)
 
 
 def _skipped(job: str, seen: Observed) -> Finding:
-    count = f"{seen.skipped_saves} save{'' if seen.skipped_saves == 1 else 's'} of {job}"
-    text = f"{count} skipped on {seen.node} so far: {seen.skipped_why}"
+    count = plural(seen.skipped_saves, "save")
+    text = f"{count} of {job} skipped on {seen.node} so far: {seen.skipped_why}"
     return finding(Kind.SAVE_SKIPPED, job, seen, text)

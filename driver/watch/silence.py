@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import msgspec
 
 from holdfast.driver.watch.model import Findings, NodeSeen, Settings, evidence
-from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import Probe
 
 Reported = frozenset[tuple[str, Kind]]
@@ -142,7 +142,6 @@ def _node_lost(seen: NodeSeen, silent_s: float, sources: tuple[Evidence, ...]) -
     return Finding(
         kind=Kind.NODE_LOST,
         weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
         node=seen.node,
         stalled_s=silent_s,
         summary=f"{seen.node} is lost: silent for {silent_s:.1f} s, and {sources[1].text}",
@@ -154,7 +153,6 @@ def _daemon_lost(seen: NodeSeen, silent_s: float, sources: tuple[Evidence, ...])
     return Finding(
         kind=Kind.DAEMON_LOST,
         weight=Weight.REPORT,
-        blame=Blame.INFRASTRUCTURE,
         node=seen.node,
         summary=f"the daemon of {seen.node} is silent for {silent_s:.1f} s; the node is there",
         evidence=sources,
@@ -170,7 +168,6 @@ def _executor_lost(seen: NodeSeen, away_s: float) -> Finding:
     return Finding(
         kind=Kind.EXECUTOR_LOST,
         weight=Weight.REPORT,
-        blame=Blame.INFRASTRUCTURE,
         node=seen.node,
         summary=f"the executor of {seen.node} is away for {away_s:.1f} s; the node is there",
         evidence=sources,

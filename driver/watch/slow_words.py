@@ -11,7 +11,7 @@ from statistics import median
 import msgspec
 
 from holdfast.driver.watch.model import Expectation, evidence
-from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import RankProgress
 
 LONGER = 1.04
@@ -33,7 +33,7 @@ class Cause(StrEnum):
     STANDS = "it neither computes nor waits for peers"
 
 
-BLAME = {Cause.MORE: Blame.USER, Cause.CAPPED: Blame.INFRASTRUCTURE}
+SIGNS = {Cause.MORE: "slow-more", Cause.CAPPED: "slow-capped"}
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
@@ -169,7 +169,7 @@ def slow(
     return Finding(
         kind=Kind.SLOW,
         weight=Weight.REPORT,
-        blame=BLAME.get(seen.cause, Blame.UNKNOWN),
+        sign=SIGNS.get(seen.cause, ""),
         job=expected.job,
         epoch=expected.epoch,
         node=node,

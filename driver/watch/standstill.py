@@ -31,7 +31,7 @@ from holdfast.driver.watch.standstill_manner import (
     moves,
     stuck_limit_s,
 )
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import RankProgress
 from holdfast.telemetry.analysis import hang
 
@@ -343,7 +343,6 @@ def _told(still: Still, case: Case, limit_s: float, *, mismatch: bool) -> tuple[
     finding = Finding(
         kind=Kind.COLLECTIVE_MISMATCH if mismatch else kind,
         weight=Weight.SUSPECT if not mismatch and _never_met(still, case) else Weight.RESTART,
-        blame=Blame.USER if mismatch else Blame.UNKNOWN,
         job=case.expected.job,
         epoch=case.expected.epoch,
         node=case.node,

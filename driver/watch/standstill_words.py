@@ -9,7 +9,7 @@ from holdfast.driver.watch import standstill_manner
 from holdfast.driver.watch.model import Expectation, evidence, goes_on
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.standstill_manner import Manner
-from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 
 if TYPE_CHECKING:
     from holdfast.driver.watch.standstill import Case
@@ -42,7 +42,6 @@ def report(case: "Case", limit_s: float) -> Finding:
     return Finding(
         kind=Kind.STANDSTILL,
         weight=Weight.REPORT,
-        blame=Blame.UNKNOWN,
         job=case.expected.job,
         epoch=case.expected.epoch,
         node=case.node,

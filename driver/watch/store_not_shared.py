@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Findings, Recalled, evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Observed
 
 Sharing = Mapping[str, frozenset[str]]
@@ -69,7 +69,6 @@ def _finding(kind: Kind, job: str, seen: Observed, text: str) -> Finding:
     return Finding(
         kind=kind,
         weight=Weight.REPORT,
-        blame=Blame.INFRASTRUCTURE,
         job=job,
         epoch=seen.epoch,
         node=seen.node,

@@ -13,7 +13,7 @@ import msgspec
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings, evidence
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat
 
 WINDOW_S, WINDOW_STEPS = 20.0, 20
@@ -147,7 +147,6 @@ def _finding(node: str, what: str, usual: float, now: float, expected: Expectati
     return Finding(
         kind=Kind.TRAFFIC,
         weight=Weight.REPORT,
-        blame=Blame.UNKNOWN,
         job=expected.job,
         epoch=expected.epoch,
         node=node,

@@ -13,7 +13,7 @@ from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.jobs import JobSeen, RankSeen
 from holdfast.driver.watch.model import Findings, NodeSeen, evidence
 from holdfast.driver.watch.standstill import GONE
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 
 NO_MORE_S = 15.0
 """A daemon that dies is started again within some seconds, and a node that is lost is missed."""
@@ -89,7 +89,6 @@ def _unseen(
     return Finding(
         kind=Kind.UNSEEN,
         weight=Weight.REPORT,
-        blame=Blame.UNKNOWN,
         job=name,
         epoch=job.expected.epoch,
         summary=f"nobody sees whether {name} stands still: {text}",

@@ -126,6 +126,7 @@ class Watch:
         for name in [job.expected.job for job in context.running()]:
             with context.guard(name):
                 events += self._stepped(name, now)
+                self._nodes.stands(name, stands=self._stands(name, now))
                 events += self._listeners.looked_at(context.jobs[name])
         return events
 
@@ -183,6 +184,7 @@ class Watch:
     def _drop(self, job: str) -> None:
         for known in (self._context.jobs, self._context.recalled, self._takings):
             known.pop(job, None)
+        self._nodes.stands(job, stands=False)
         for each in self.detectors:
             each.drop(job)
 
@@ -194,6 +196,11 @@ class Watch:
         context = self._context
         context.jobs[name], steps = jobs.stepped(context.jobs[name], now, context.period_s)
         return [_progress(context.expected[name], each) for each in steps]
+
+    def _stands(self, name: str, now: float) -> bool:
+        """Whether the job has stood still for so long that its nodes are to probe each other."""
+        job = self._context.jobs[name]
+        return jobs.quiet_s(job, now) > job.expected.hang_floor_s
 
     def _sees_most(self, now: float) -> bool:
         """After a start: once most of the nodes have reported, or a grace is over."""

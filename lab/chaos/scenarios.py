@@ -272,7 +272,6 @@ SCENARIOS: tuple[Scenario, ...] = (
         link.still_cut,
         _NEVER_MET,
         needs_links=True,
-        spec={"timeouts": {"firstStepS": 15}},  # the first step of this job takes one second
         first=link.one_way_from_the_start,
         at_once=True,
     ),

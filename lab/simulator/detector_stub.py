@@ -7,7 +7,7 @@ from holdfast.driver.core import events as e
 from holdfast.lab.simulator.scenario import STEP_S
 from holdfast.lab.simulator.training import Run
 from holdfast.lab.simulator.world import World
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 
 STILL_S = 4.0
 """After which ranks that stand still are found, and told of again."""
@@ -71,7 +71,6 @@ def _finding(world: World, run: Run) -> Finding:
     return Finding(
         kind=Kind.UNREACHABLE if apart else Kind.HANG,
         weight=Weight.SUSPECT,
-        blame=Blame.UNKNOWN,
         job=run.job.name,
         epoch=run.epoch,
         node=None if apart else (*culprits, run.nodes[0])[0],

@@ -100,7 +100,12 @@ def where(error: RankError) -> str:
     """Where it was raised, and its words without numbers."""
     frames = list(_FRAME.finditer(error.traceback))
     where = f" at {frames[-1]['file']}:{frames[-1]['line']}" if frames else ""
-    return f"{where}: {_NUMBER.sub('#', error.message)}"
+    return f"{where}: {words(error)}"
+
+
+def words(error: RankError) -> str:
+    """Its words without numbers."""
+    return _NUMBER.sub("#", error.message)
 
 
 def ran(traceback: str) -> bool:

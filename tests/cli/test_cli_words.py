@@ -9,7 +9,8 @@ from holdfast.cli import sse, status
 from holdfast.cli.errors import Stopped
 from holdfast.cli.nodes import _struck
 from holdfast.cli.run import narrate, options
-from holdfast.cli.words import counted, duration, plural, ranks, sparkline
+from holdfast.cli.words import counted, duration, ranks, sparkline
+from holdfast.protocol.counts import plural
 
 
 @pytest.mark.parametrize(
@@ -231,21 +232,23 @@ def test_status_names_the_last_fault_and_not_what_went_on_by_itself_since() -> N
         "stages_s": {},
     }
     shown = "\n".join(status._lost(JOB, [BACK, calm]))
-    assert "last: rank 2 on node-1 died of SIGSEGV" in shown
+    assert "\nlast    rank 2 on node-1 died of SIGSEGV" in shown
     assert "goes on by itself" not in shown
-    assert "last: a goes on by itself" in "\n".join(status._lost(JOB, [calm]))
+    told = status._lost(JOB, [{**calm, "down_s": None}])
+    assert told == ["lost    nothing: no fault", "told    a goes on by itself"]
 
 
 def test_status_names_the_last_fault_that_joined_an_incident() -> None:
     shown = "\n".join(status._lost(JOB, [{**BACK, "latest": "rank 0 on node-0 stood still"}]))
-    assert "last: rank 0 on node-0 stood still" in shown
+    assert "last    rank 0 on node-0 stood still" in shown
 
 
 def test_status_tells_a_job_that_does_lost_steps_again_from_one_that_is_down() -> None:
     hit = {**INCIDENT, "stages_s": {"stop": 0.05, "restore": 0.2}}
     for phase, told in (("Running", "not yet as far as it was"), ("Suspending", "not back yet")):
         shown = status._lost({**JOB, "phase": phase}, [hit])
-        assert shown[0] == f"lost    1 fault; last: {INCIDENT['summary']}, {told}"
+        assert shown[0] == "lost    not known yet: 1 fault"
+        assert shown[1] == f"last    {INCIDENT['summary']}, {told}"
     back = {**BACK, "steps_lost": 20, "down_s": 61.0}
     assert status._lost(JOB, [back])[0].startswith("lost    61 s to 1 fault, 20 steps done again")
 
@@ -347,3 +350,16 @@ def test_ranks_of_a_node_are_no_bare_numbers(numbers: list[int], said: str) -> N
 def test_a_node_with_strikes_says_where_they_are_told() -> None:
     assert _struck({"strikes": 1, "name": "node-2"}) == "1 strike lately: holdfast why node-2"
     assert _struck({"strikes": 0, "name": "node-2"}) == ""
+
+
+def test_the_summary_says_where_faults_come_from_and_how_sure_that_is() -> None:
+    gpu = {**BACK, "kind": "rank-crashed", "origin": "gpu", "sure": "sure"}
+    assert counted([gpu]) == "1 fault (GPU)"
+    unsure = {**gpu, "origin": "", "sure": "not sure"}
+    assert counted([gpu, unsure, unsure]) == "3 faults (1 GPU, 2 not sure)"
+
+
+def test_the_summary_names_who_held_the_others_up() -> None:
+    said = "rank 1 on node-2 holds its peers up: its own part of a step takes 1.9 times as long"
+    slow = {**BACK, "kind": "slow", "faults": 0, "down_s": None, "summary": said}
+    assert narrate.summary(JOB, [slow]) == f"done: 2,000 steps seen, no fault, 18 min, {said}"

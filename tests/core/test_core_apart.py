@@ -13,7 +13,7 @@ from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.evidence import age, book
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.policy import Policy
-from holdfast.driver.core.state.fact import About, Bearing
+from holdfast.driver.core.state.fact import About, Act, Bearing
 from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.core.state.node import Node
 from holdfast.driver.core.turn import Turn
@@ -28,7 +28,6 @@ def apart(life, first: str, second: str, *, one_way: bool = False) -> None:
     finding = Finding(
         kind=Kind.UNREACHABLE,
         weight=Weight.SUSPECT,
-        blame=Blame.INFRASTRUCTURE,
         job="job",
         epoch=life.job.epoch,
         apart=(first, second),
@@ -63,10 +62,11 @@ def test_the_node_that_was_left_comes_back_only_where_there_is_no_other(training
 
 def test_without_another_node_all_are_tested_and_at_the_end_it_is_given_up(training) -> None:
     life = training(nodes=2)
-    rungs = []
-    for _ in range(8):
+    rungs, acts = [], set()
+    for _ in range(200):
         apart(life, "n0", "n1")
         rungs.append(life.incident.rung)
+        acts.add(life.incident.table.act)
         if life.phase is Phase.FAILED:
             break
         life.answer()
@@ -74,6 +74,8 @@ def test_without_another_node_all_are_tested_and_at_the_end_it_is_given_up(train
             life.tests_end()
             life.answer()
     assert rungs[0] == 4
+    assert acts == {Act.EXAM_ALL, Act.RESTART, Act.GIVE_UP}, "no restore point is to blame"
+    assert set(life.paid) == {Blame.INFRASTRUCTURE}, "nor the script"
     assert life.phase is Phase.FAILED
     assert "n0 and n1 cannot reach each other" in life.job.failure.reason
     assert life.evicted == []

@@ -3,8 +3,10 @@
 import pytest
 
 from holdfast.driver.core import events as e
+from holdfast.driver.core.evidence import origin, signs
 from holdfast.driver.core.state.model import Phase
-from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Origin, Sure, Weight
+from holdfast.protocol.kernellines import OOM_KILL_OWN
 from holdfast.protocol.messages import RankStatus
 
 
@@ -17,7 +19,6 @@ def kernel_fault(life) -> None:
     finding = Finding(
         kind=Kind.KERNEL_FAULT,
         weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
         node="n1",
         evidence=evidence,
     )
@@ -273,3 +274,32 @@ def test_ranks_killed_from_outside_on_several_nodes_at_once_speak_against_none(
     life.wait(until_s=life.now + life.policy.gather_s)
     assert life.incident.kind is Kind.RANK_CRASHED
     assert [len(node.record.facts) for node in life.state.nodes.values()] == [0, strikes]
+
+
+def test_the_story_says_where_a_fault_comes_from_where_its_words_tell(training) -> None:
+    life = training()
+    life.dies(0, exception="CUDA error: uncorrectable ECC error encountered")
+    said = "restart the ranks on the same nodes (likely GPU)"
+    assert any(why.endswith(said) for why in life.whys)
+    assert life.incident.blame is Blame.INFRASTRUCTURE
+    assert life.paid == [Blame.INFRASTRUCTURE]
+
+
+def test_a_line_of_the_kernel_that_comes_later_tells_what_it_was(training) -> None:
+    life = training()
+    life.dies(0, signal=9)
+    assert origin.judge(life.incident.signs)[:2] == (None, Sure.NOT_SURE)
+    number = life.incident.id
+    life.do(
+        e.Found(
+            finding=Finding(
+                kind=Kind.KERNEL_FAULT,
+                weight=Weight.REPORT,
+                sign=signs.of_kernel(OOM_KILL_OWN, None),
+                node="n0",
+                summary="the kernel of n0: a rank was killed for want of memory",
+            )
+        )
+    )
+    incident = life.state.incidents[number]
+    assert origin.judge(incident.signs)[:2] == (Origin.USER, Sure.LIKELY)

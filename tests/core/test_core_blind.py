@@ -9,7 +9,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.recovery import sight
 from holdfast.driver.core.state.fact import Act, Hypothesis
 from holdfast.driver.core.state.model import Phase
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 
 NODES = ("n0", "n1", "n2", "n3")
 
@@ -45,7 +45,6 @@ def goes_on(life: Life) -> None:
     found = Finding(
         kind=Kind.GOES_ON,
         weight=Weight.REPORT,
-        blame=Blame.UNKNOWN,
         job="job",
         epoch=life.job.epoch,
         step=2,

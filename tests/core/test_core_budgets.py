@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
-from holdfast.driver.core.state.fact import Act
+from holdfast.driver.core.state.fact import Act, Hypothesis
 from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.faults import Blame, Kind
 
@@ -155,3 +155,18 @@ def test_budgets_of_user_and_infrastructure_are_apart(training) -> None:
     life = training(user=e.Budget(restarts=0, window_s=3600))
     life.dies(1, signal=9)
     assert life.phase is Phase.SUSPENDING
+
+
+def test_what_is_left_of_a_script_whose_steps_nobody_sees_is_the_script(training) -> None:
+    life = training(nodes=1)
+    for _ in range(4):
+        life.dies(0, exception="ValueError")
+        if not life.job.finished:
+            life.answer()
+    assert life.phase is Phase.FAILED
+    table = life.incident.table
+    rows = {row.hypothesis: row for row in table.rows}
+    assert table.chosen is Hypothesis.USER
+    why = "it ended by its own word 4 times, and nothing else is left"
+    assert (rows[Hypothesis.USER].open, rows[Hypothesis.USER].why) == (True, why)
+    assert not rows[Hypothesis.PASSING].open

@@ -43,7 +43,7 @@ NONE = {
     ),
     "a server that does not answer": ended("ConnectionRefusedError: [Errno 111]"),
     "a library's word for that": ended("ReadTimeout: timed out"),
-    "a device that failed": ended("RuntimeError: CUDA error: an illegal memory access"),
+    "a device that failed": ended("RuntimeError: CUDA error: unspecified launch failure"),
     "a step that is not known": ended("ValueError: x", step=None),
 }
 

@@ -6,14 +6,13 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.faults import incidents
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 
 
 def told(life: Any, kind: Kind, text: str = "", job: str = "job") -> None:
     finding = Finding(
         kind=kind,
         weight=Weight.REPORT,
-        blame=Blame.UNKNOWN,
         job=job,
         epoch=life.state.jobs[job].epoch,
         summary=text or kind,

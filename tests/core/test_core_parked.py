@@ -14,7 +14,7 @@ from holdfast.driver.core.job.epochs import LOST
 from holdfast.driver.core.state.model import Phase, Purpose, State
 from holdfast.driver.core.turn import Turn
 from holdfast.driver.journal.draft import Draft
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import DiagnosticResult
 
 
@@ -49,7 +49,6 @@ def evicted_by_a_finding(node: str) -> e.AnyEvent:
             kind=Kind.NODE_PROBLEM,
             weight=Weight.CONCLUSIVE,
             node=node,
-            blame=Blame.INFRASTRUCTURE,
             summary="its GPU fell off the bus",
         )
     )

@@ -3,14 +3,13 @@
 from typing import Any
 
 from holdfast.driver.core import events as e
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 
 
 def told(life: Any, kind: Kind, rank: int | None = None, summary: str = "") -> None:
     finding = Finding(
         kind=kind,
         weight=Weight.REPORT,
-        blame=Blame.UNKNOWN,
         job="job",
         epoch=life.job.epoch,
         node="n0" if rank is not None else None,

@@ -16,7 +16,6 @@ def unlike(
         finding=Finding(
             kind=kind,
             weight=Weight.REPORT,
-            blame=Blame.USER,
             job="job",
             epoch=epoch or life.job.epoch,
             node="n1",

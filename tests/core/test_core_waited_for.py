@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state.model import Phase
-from holdfast.protocol.faults import Blame, Finding, Kind, Weight
+from holdfast.protocol.faults import Finding, Kind, Weight
 
 
 def lost(life, node: str) -> None:
@@ -13,7 +13,6 @@ def lost(life, node: str) -> None:
     finding = Finding(
         kind=Kind.NODE_LOST,
         weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
         node=node,
         summary=f"{node} is lost",
     )

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.protocol.faults import Blame, Weight
+from holdfast.protocol.faults import Weight
 from holdfast.protocol.kernellines import RULES, meaning, rule_of
 
 BUS = "fallen off the bus"
@@ -129,4 +129,4 @@ def test_a_program_that_calls_itself_like_a_fault_speaks_for_no_kernel(name: str
 
 
 def test_a_rule_of_a_newer_daemon_is_a_report() -> None:
-    assert meaning("not-known-yet", None)[1:] == (Weight.REPORT, Blame.UNKNOWN)
+    assert meaning("not-known-yet", None)[1:] == (Weight.REPORT, None)

@@ -91,7 +91,7 @@ def test_what_went_on_by_itself_hides_no_fault_and_one_before_is_mentioned() -> 
     second = replace(CRASH, id=2, opened=2)
     told = why(JOB, CRASH, second, calm, written=Written("crashed", "again", "goes on"))
     assert [line.text for line in told.lines] == ["again", "goes on"]
-    assert told.details == ["an incident before that: holdfast story speech"]
+    assert told.details == ["1 incident before that: holdfast story speech"]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from holdfast.driver.core.faults.fault import fault_of
 from holdfast.driver.watch import Expectation, collective_diverged
 from holdfast.protocol.faults import Blame, Kind, Weight
 from holdfast.protocol.messages import (
@@ -67,10 +68,14 @@ def test_who_calls_another_one_is_named_and_then_holds_the_job_up(
     standing(two, at_number(57, 3, mine))
     reported, *_, acted = two.go(40)
     assert (reported.kind, reported.rank, reported.node) == (Kind.COLLECTIVE_MISMATCH, 3, "node-1")
-    assert (reported.weight, reported.blame) == (Weight.REPORT, Blame.USER)
+    assert (reported.weight, fault_of(reported).blame) == (Weight.REPORT, Blame.USER)
     sentence = f"rank 3 called {said} as collective #57 of group [0, 1, 2, 3]"
     assert reported.summary == f"{sentence}: these never meet"
-    assert (acted.kind, acted.rank, acted.blame) == (Kind.COLLECTIVE_MISMATCH, 3, Blame.USER)
+    assert (acted.kind, acted.rank, fault_of(acted).blame) == (
+        Kind.COLLECTIVE_MISMATCH,
+        3,
+        Blame.USER,
+    )
     assert acted.weight is Weight.RESTART
     assert acted.summary == f"rank 3 on node-1 holds the job up: {sentence}"
     assert acted.fix == collective_diverged.FIX

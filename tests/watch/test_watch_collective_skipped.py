@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from holdfast.driver.core.faults.fault import fault_of
 from holdfast.driver.watch.collective_skipped import SkippedCollectives, Tally
 from holdfast.protocol.faults import Blame, Kind, Weight
 
@@ -34,7 +35,7 @@ def test_the_rank_that_skips_one_is_named_and_nothing_is_done_to_its_node(cluste
     marked(two, {2: 30}, {})
     (finding,) = two.go(20)
     assert (finding.kind, finding.rank, finding.node) == (Kind.COLLECTIVE_MISMATCH, 2, "node-1")
-    assert (finding.weight, finding.blame) == (Weight.REPORT, Blame.USER)
+    assert (finding.weight, fault_of(finding).blame) == (Weight.REPORT, Blame.USER)
     assert 30 <= finding.step <= 32
     assert f"rank 1: {2 * finding.step}, rank 2: {2 * finding.step - 1}" in finding.evidence[0].text
 

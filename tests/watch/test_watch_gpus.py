@@ -43,7 +43,7 @@ def test_errors_that_were_not_corrected_are_told_again_when_there_are_more() -> 
     for now, errors in enumerate((1, 1, 900, 900, 5, 6)):  # a driver loaded anew counts from 0
         seen, new = told(seen, float(now), Gpu(index=3, uncorrected_errors=errors))
         found += [each.evidence[0].text.rpartition(", ")[2] for each in new]
-    assert found == ["1 errors", "900 errors", "6 errors"]
+    assert found == ["1 error", "900 errors", "6 errors"]
 
 
 def test_heat_is_told_where_it_lasts_and_accuses_nobody() -> None:

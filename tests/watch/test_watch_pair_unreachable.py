@@ -1,12 +1,13 @@
 """Two nodes that the driver hears, and that cannot reach each other."""
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.driver.core.faults.fault import fault_of
 from holdfast.driver.watch import Expectation
 from holdfast.driver.watch.model import NodeSeen
 from holdfast.driver.watch.pair_unreachable import CERTAIN_S, SILENT_S, ProbeHistory, heard, judge
@@ -75,7 +76,11 @@ PAIR = {frozenset(("a", "c"))}
 def test_a_pair_is_told_of_without_a_name_for_one_of_them() -> None:
     (finding,) = judged(PAIR)
     assert (finding.kind, finding.weight) == (Kind.UNREACHABLE, Weight.SUSPECT)
-    assert (finding.node, finding.apart, finding.blame) == (None, ("a", "c"), Blame.INFRASTRUCTURE)
+    assert (finding.node, finding.apart, fault_of(finding).blame) == (
+        None,
+        ("a", "c"),
+        Blame.INFRASTRUCTURE,
+    )
     assert not finding.one_way
     assert finding.summary == "a and c cannot reach each other, though the driver hears them"
     texts = [piece.text for piece in finding.evidence]
@@ -83,7 +88,6 @@ def test_a_pair_is_told_of_without_a_name_for_one_of_them() -> None:
 
 
 NOTHING = {
-    "one that never answered": {"before": False},
     "a moment without an answer": {"silent_s": SILENT_S / 2},
     "a job that goes on": {"quiet_s": 2.0},
     "a neighbour that refuses": {"reset": True},
@@ -97,15 +101,40 @@ def test_nobody_is_accused_for(case: str) -> None:
     assert judged(PAIR, **NOTHING[case]) == ()
 
 
-def test_what_one_of_the_two_tells_alone_is_of_its_way(cluster: Any) -> None:
+def test_a_pair_that_never_met_counts_where_both_met_others() -> None:
+    (finding,) = judged(PAIR, before=False)
+    assert finding.apart == ("a", "c")
+
+
+def test_where_a_wall_stands_between_all_nodes_nobody_is_accused() -> None:
+    everybody = {frozenset(two) for two in combinations(NODES, 2)}
+    assert judged(everybody, before=False) == ()
+
+
+@pytest.mark.parametrize("hears", [("node-0", "node-1"), ("node-1", "node-0")])
+def test_the_end_that_hears_the_other_ask_tells_which_way_is_cut(
+    cluster: Any, hears: tuple[str, str]
+) -> None:
+    """Also of two nodes that never met: a wall lets no request through."""
+    three = cluster(3)
+    three.running = False
+    for name, other in (("node-0", "node-1"), ("node-1", "node-0")):
+        lost = Probe(node=other, ok=False, silent_s=4.0, heard=(name, other) == hears)
+        three.extra[name] = {"probes": (lost,)}
+    (found,) = [each for each in three.go(16) if each.kind is Kind.UNREACHABLE]
+    assert (found.apart, found.one_way) == (hears, True)
+    assert found.summary == f"{hears[0]} cannot reach {hears[1]}, though the driver hears them"
+
+
+def test_what_one_of_the_two_tells_alone_is_of_no_way(cluster: Any) -> None:
+    """A handshake needs both."""
     three = cluster(3)
     assert three.go(10) == []
     three.running = False
     lost, met = Probe(node="node-0", ok=False, silent_s=4.0), Probe(node="node-2", ok=True)
     three.extra["node-1"] = {"probes": (lost, met)}
     (found,) = [each for each in three.go(8) if each.kind is Kind.UNREACHABLE]
-    assert (found.apart, found.one_way) == (("node-1", "node-0"), True)
-    assert found.summary == "node-1 cannot reach node-0, though the driver hears them"
+    assert (found.apart, found.one_way) == (("node-0", "node-1"), False)
 
 
 pairs = st.sets(st.sets(st.sampled_from(NODES), min_size=2, max_size=2).map(frozenset), max_size=6)

@@ -135,7 +135,7 @@ def test_a_job_without_snapshots_is_said_once_and_once_that_they_are_made_again(
     full = {"skipped_in_a_row": 10, "skipped_why": "step 14: no room", "snapshots": made(1, 4)}
     (stopped,) = executors.say(**full)
     text = (
-        "no snapshot of speech is made on n0 any more: 10 saves in a row were refused, so that a "
+        "no snapshot of speech is made on n0 any more: 10 saves in a row refused, so that a "
         "fault costs all steps since: step 14: no room"
     )
     assert stopped == (Kind.SNAPSHOTS_STOPPED, text)

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from holdfast.driver.core.faults.fault import fault_of
 from holdfast.driver.watch import Expectation, slow, slow_words
 from holdfast.driver.watch.jobs import RankSeen
 from holdfast.driver.watch.slow_words import Cause, Part
@@ -163,7 +164,7 @@ def test_what_the_time_goes_into_is_said(what: dict[str, Any], cause: str, blame
     for name, value in what.items():
         setattr(job.ranks[1], name, value)
     ((_, found),) = job.go(120)
-    assert (found.rank, found.evidence[0].data["cause"], found.blame) == (1, cause, blame)
+    assert (found.rank, found.evidence[0].data["cause"], fault_of(found).blame) == (1, cause, blame)
 
 
 def test_nothing_of_its_cgroup_is_said_of_a_rank_whose_own_part_is_no_longer() -> None:

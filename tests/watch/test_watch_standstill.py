@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from holdfast.driver.core.faults.fault import fault_of
 from holdfast.protocol.faults import Blame, Kind, Weight
 
 
@@ -50,7 +51,7 @@ def test_the_rank_that_holds_all_up_is_named_after_the_floor(running: Any) -> No
     (finding,) = running.go(2)
     assert (finding.kind, finding.rank, finding.node) == (Kind.HANG, 2, "node-1")
     assert "where 15.0 s are allowed" in finding.evidence[0].text
-    assert (finding.weight, finding.blame) == (Weight.RESTART, Blame.UNKNOWN)
+    assert (finding.weight, fault_of(finding).blame) == (Weight.RESTART, Blame.UNKNOWN)
     assert (finding.job, finding.epoch, finding.step) == ("job", 1, running.step)
     assert "3 of 4 ranks wait in all_reduce" in finding.summary
     assert "no step since step" in finding.evidence[0].text

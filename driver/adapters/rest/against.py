@@ -22,7 +22,12 @@ Summary = Callable[[float], str]
 def held(state: State, node: Node, now: float, summary: Summary) -> list[str]:
     """Who accuses it, and of what; what tests and people say; how much of all that is left."""
     facts = node.record.facts
-    told = [_fact(fact, now, summary) for fact in _latest(facts)]
+    known = _latest(facts)
+    newest = {book.accuser(each): each for each in known if each.bearing is Bearing.ACCUSES}
+    told = [
+        _fact(fact, now, summary, again=newest.get(book.accuser(fact), fact) is not fact)
+        for fact in known
+    ]
     links = _links(state, node, now)
     return [*filter(None, told), *_left(facts, now), *_moved(state, node, now), *links]
 
@@ -61,11 +66,13 @@ def _latest(facts: Iterable[Fact]) -> list[Fact]:
     return list(kept.values())
 
 
-def _fact(fact: Fact, now: float, summary: Summary) -> str:
+def _fact(fact: Fact, now: float, summary: Summary, *, again: bool) -> str:
+    """`again`: who says so has said so since, which counts as one word."""
     ago = f"{span(now - fact.at_s)} ago"
     what = fact.what if fact.by else summary(fact.at_s) or fact.what
     if fact.bearing is Bearing.ACCUSES:
-        return f"{accuser(fact)} accuses it: {what}, {ago}, counts {age.weight(fact, now):.2g}"
+        counts = "counts with the next" if again else f"counts {age.weight(fact, now):.2g}"
+        return f"{accuser(fact)} accuses it: {what}, {ago}, {counts}"
     if fact.bearing is Bearing.CONVICTS:
         return f"convicted: {what}, {ago}; until it passes its tests"
     if fact.bearing is Bearing.ACQUITS:

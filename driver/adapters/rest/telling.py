@@ -12,7 +12,7 @@ import msgspec
 from holdfast.driver.adapters.rest import against
 from holdfast.driver.adapters.rest.hypotheses import HypothesisView, hypotheses_of
 from holdfast.driver.adapters.rest.view import View
-from holdfast.driver.adapters.rest.views import node_state, reasons, tested_for
+from holdfast.driver.adapters.rest.views import node_state, reasons, tested_for, verdict_of
 from holdfast.driver.core.events import (
     DiagnosticEnded,
     DriverStarted,
@@ -37,6 +37,8 @@ from holdfast.driver.people.admission import steps_found
 from holdfast.driver.people.node_words import STATES
 from holdfast.driver.people.story import Line, lines_of
 from holdfast.driver.ports import Entry, Journal
+from holdfast.protocol import origins
+from holdfast.protocol.counts import plural
 from holdfast.protocol.faults import Kind
 
 
@@ -81,6 +83,8 @@ class Why(View):
     """The user's own traceback, whole, where that was it; to be shown first."""
     hypotheses: list[HypothesisView]
     """What may have been behind the last fault of its last incident."""
+    origin: str
+    """Where that fault comes from, how sure that is, and by what; else empty."""
     mind: str
     """What would change the driver's mind about a node that is out, or doubted; else empty."""
     fix: str
@@ -134,9 +138,8 @@ def why_job(journal: Journal, state: State, job: Job, *, now: float) -> Why:
         details.append(f"it waits to learn which checkpoints its store has, since {unsure}")
     details += _said_of_versions(job, entries) + against.of_job(state, job, now)
     if len(faults) > 1:
-        before = len(faults) - 1
-        what = "an incident" if before == 1 else f"{before} incidents"
-        details.append(f"{what} before that: holdfast story {job.name}")
+        before = plural(len(faults) - 1, "incident")
+        details.append(f"{before} before that: holdfast story {job.name}")
     return Why(
         subject=job.name,
         headline=headline,
@@ -144,9 +147,18 @@ def why_job(journal: Journal, state: State, job: Job, *, now: float) -> Why:
         lines=_views(_from(lines_of(entries, hit, subjects={job.name}), down or last)),
         exception=_exception(job, entries, last),
         hypotheses=hypotheses_of(last.table) if last else [],
+        origin=_origin(last),
         mind="",
         fix=_job_fix(state, job, last),
     )
+
+
+def _origin(incident: Incident | None) -> str:
+    """`likely user code: the script raised an exception`; "" where there is no fault."""
+    if incident is None or not incident.faults:
+        return ""
+    verdict = verdict_of(incident)
+    return f"{origins.told(verdict.origin or '', verdict.sure)}: {verdict.why}"
 
 
 def _said_of_versions(job: Job, entries: Sequence[Entry]) -> list[str]:
@@ -184,6 +196,7 @@ def why_node(
         lines=_views(lines),
         exception="",
         hypotheses=hypotheses_of(incident.table) if incident else [],
+        origin=_origin(incident),
         mind="" if over else against.mind(node, now, _when(due_s(node), entries)),
         fix=_node_fix(node),
     )
@@ -214,8 +227,11 @@ def _strikes(state: State, node: Node, entries: Sequence[Entry], now: float) -> 
     """Faults that were put down to it lately, in a line."""
     strikes = [fact.at_s for fact in book.blamed(node.record.facts, now - age.HALF_LIFE_S)]
     told = [_strike(state, node, at_s) or _when(at_s, entries) for at_s in strikes]
-    count = "one strike" if len(strikes) == 1 else f"{len(strikes)} strikes"
-    return [f"{count}: {'; '.join(filter(None, dict.fromkeys(told)))}"] if strikes else []
+    return (
+        [f"{plural(len(strikes), 'strike')}: {'; '.join(filter(None, dict.fromkeys(told)))}"]
+        if strikes
+        else []
+    )
 
 
 def _strike(state: State, node: Node, at_s: float) -> str:

@@ -23,6 +23,8 @@ from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core.attempt.known_points import newest_stored
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import age, book
+from holdfast.driver.core.evidence.origin import Verdict, judge
+from holdfast.driver.core.evidence.signs import of_kind
 from holdfast.driver.core.faults.root_cause import root
 from holdfast.driver.core.state.fit import Reason, Use, fit
 from holdfast.driver.core.state.model import Incident, Job, Purpose, State
@@ -204,6 +206,13 @@ class IncidentView(View):
     number: int
     kind: str
     blame: str
+    origin: str
+    """`user`, `framework`, `host`, `gpu`, `network`, `storage`, `external`: where it comes from by
+    all that is known; empty where nothing tells."""
+    sure: str
+    """`sure`, `likely`, `not sure`: how sure that is."""
+    origin_why: str
+    """By what."""
     summary: str
     latest: str
     """Of the last fault that was put down to it; that of the incident where there was one."""
@@ -363,12 +372,22 @@ def node_state(node: Node) -> str:
     return "in test" if word == "held" and node.exam is not None else word
 
 
+def verdict_of(incident: Incident) -> Verdict:
+    """Where it comes from. What an earlier Holdfast wrote has no signs but its kind."""
+    held = incident.table.chosen if incident.table is not None else None
+    return judge(incident.signs or (of_kind(incident.kind),), held)
+
+
 def incident_view(incident: Incident) -> IncidentView:
     resumed = incident.resumed_s
+    verdict = verdict_of(incident)
     return IncidentView(
         number=incident.id,
         kind=incident.kind.value,
         blame=incident.blame.value,
+        origin=verdict.origin or "",
+        sure=verdict.sure.value,
+        origin_why=verdict.why,
         summary=incident.summary,
         latest=incident.latest or incident.summary,
         jobs=list(incident.jobs),

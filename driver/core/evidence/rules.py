@@ -10,6 +10,7 @@ from typing import NamedTuple
 from holdfast.driver.core.evidence import age, same, words
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, Hypothesis
+from holdfast.protocol.counts import plural, times
 from holdfast.protocol.faults import Kind
 
 USERS_SAID = 1
@@ -38,10 +39,10 @@ def blind(case: Case) -> Answer:
 def pause(case: Case) -> Answer:
     if case.suspected:
         return Answer(False, case.suspected)
-    times = len(case.recurred)
-    if times < case.pauses:
+    given = len(case.recurred)
+    if given < case.pauses:
         return Answer(True, f"{words.at_site(case)}, and is given longer each time")
-    return Answer(False, f"it was given longer {words.times(times)}, in vain")
+    return Answer(False, f"it was given longer {times(given)}, in vain")
 
 
 def passing(case: Case) -> Answer:
@@ -73,6 +74,8 @@ def _unnamed_again(case: Case) -> bool:
 def point(case: Case) -> Answer:
     if case.refused:
         return Answer(True, case.refused)
+    if case.cut:
+        return Answer(False, words.cut_off(case))
     closed = _not_of_the_start(case) or _no_older_one(case)
     again = "ranks died before their first step from it, and not for the first time"
     return Answer(not closed, closed or again)
@@ -97,7 +100,7 @@ def _no_older_one(case: Case) -> str:
     """Why an older one is not tried."""
     back = sum(fact.held_for is Hypothesis.POINT for fact in case.recurred)
     if back >= STEPS_BACK:
-        return f"{back} older ones led to the same"
+        return f"{plural(back, 'older one')} led to the same"
     if back and node(case).open:
         return f"an older one led to the same, and all of it came on {case.node_name}"
     if Act.STEP_BACK not in case.ways.acts:
@@ -177,6 +180,8 @@ def version(case: Case) -> Answer:
         return Answer(False, "no version before this one has run")
     if told is not None:
         return Answer(True, words.said(told))
+    if case.cut:
+        return Answer(False, words.cut_off(case))
     if case.recurred:
         return Answer(True, f"{words.at_site(case)}, and version {case.before} ran before")
     if case.worse:
@@ -205,6 +210,11 @@ def user(case: Case) -> Answer:
         return Answer(True, case.hopeless)
     if case.outside:
         return Answer(False, "a signal from outside ended it")
+    if case.cut:
+        return Answer(False, words.cut_off(case))
+    said = case.of_script and case.fault is FaultClass.SAID
+    if case.last and said and len(case.past) >= USERS_DIED:
+        return Answer(True, words.same_words(case))
     if len(case.recurred) < _least(case):
         return Answer(False, words.at_site(case) if case.recurred else words.not_again(case))
     if case.fault is FaultClass.DIED and case.stands_out_elsewhere:

@@ -56,6 +56,13 @@ def at_last(case: Case, tried: Collection[Hypothesis | None] = ()) -> tuple[Case
     return final, replace(table, chosen=row.hypothesis, act=row.act)
 
 
+def spent(case: Case) -> Table:
+    """Where the budget is used up and nothing is tried any more: what is left."""
+    table = judge(replace(case, last=True))
+    left = any(row.open and row.hypothesis is Hypothesis.USER for row in table.rows)
+    return replace(table, chosen=Hypothesis.USER if left else None, act=Act.GIVE_UP)
+
+
 def _plain(case: Case) -> Hypothesis | None:
     """What explicit evidence says, whatever came before; None where there is none."""
     if case.hopeless:

@@ -2,13 +2,7 @@
 
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import Bearing, Fact, FaultClass
-
-_TIMES = {1: "once", 2: "twice"}
-
-
-def times(count: int) -> str:
-    """`once`, `twice`, `3 times`."""
-    return _TIMES.get(count, f"{count} times")
+from holdfast.protocol.counts import plural, times
 
 
 def at_site(case: Case) -> str:
@@ -31,7 +25,8 @@ def not_again(case: Case) -> str:
     if not case.past:
         return "nothing like it came before"
     if case.site is None:
-        return "it does not tell where in the script it was"
+        unseen = "nobody sees its steps, so that it may have got on in between"
+        return unseen if case.of_script else "it does not tell where in the script it was"
     return "nothing came at this place before"
 
 
@@ -57,9 +52,7 @@ def own(case: Case) -> str:
     if case.node is None:
         return "nothing like it came before"
     faults = len(case.named)
-    return (
-        f"{case.node_faults} of {faults} fault{'s' if faults > 1 else ''} came on {case.node.name}"
-    )
+    return f"{case.node_faults} of {plural(faults, 'fault')} came on {case.node.name}"
 
 
 def standing_out(case: Case) -> str:
@@ -120,3 +113,8 @@ def same_again(case: Case) -> str:
         return f"{again}, on {nodes} nodes: it is not the node"
     passed = ", its node passed its tests" if case.acquitted else ""
     return f"{again}{passed}, and there is no other node to try"
+
+
+def same_words(case: Case) -> str:
+    """Why the script is what is left, though nobody saw it at one place again."""
+    return f"it ended by its own word {times(len(case.past) + 1)}, and nothing else is left"

@@ -1,12 +1,13 @@
 """What the end of a rank says of its place: the same words at the same place come again.
 
 Called by `root_cause`. Pure. What the outside refused may be there the next time, and says nothing;
-nor does a device that failed, of which the place in the script is only where that was noticed.
+nor does a device that failed. Of what the script did to a device the step counts, and no line of
+it, for that is only where it was noticed.
 """
 
-import re
-
+from holdfast.driver.core.evidence import words_of_ends
 from holdfast.driver.core.state.model import Signature
+from holdfast.protocol import counts
 from holdfast.protocol.messages import RankStatus
 from holdfast.telemetry.analysis import ends
 
@@ -17,13 +18,6 @@ _SENDERS = {
     "SIGXFSZ": ": a file is at its limit (ulimit -f)",
     "SIGALRM": ": a timer that it set itself does that",
 }
-
-_PASSING = re.compile(
-    r"^(\w*(Connection|Timeout|OSError|BrokenPipe|HTTP|URL|SSL)\w*|gaierror|IOError)$"
-)
-"""Exceptions that tell of the world outside the script: network, files, servers."""
-_DEVICE = re.compile(r"\b(CUDA|HIP|NCCL|RCCL) error|cuDNN|CUBLAS", re.IGNORECASE)
-"""Words of a device that failed: the place in the script is only where that was noticed."""
 
 
 def signature(status: RankStatus) -> Signature | None:
@@ -50,8 +44,10 @@ def _how(status: RankStatus) -> str:
     error, code = status.error, f"exit code {status.exit_code or 0}"
     if error is None:
         return code
-    if _PASSING.match(error.exception) or _DEVICE.search(error.message) or error.not_startable:
+    if error.not_startable:
         return ""
+    if words_of_ends.elsewhere(error):
+        return f"{code}: {ends.words(error)}" if words_of_ends.users(error) else ""
     return code + ends.where(error)
 
 
@@ -61,4 +57,4 @@ def killed(end: Signature | None, times: int) -> str:
     if end is None or not end.outside or (end.relative and end.step) or times < 2:
         return ""
     where = f"after step {end.step}" if end.step else "before its first step"
-    return f"That came {times} times {where}{_SENDERS.get(end.how, '')}. "
+    return f"That came {counts.times(times)} {where}{_SENDERS.get(end.how, '')}. "

@@ -11,7 +11,8 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt.tally import exits_of
-from holdfast.driver.core.faults import loss
+from holdfast.driver.core.evidence import origin, signs
+from holdfast.driver.core.faults import loss, seen_near
 from holdfast.driver.core.faults.site import is_another
 from holdfast.driver.core.state.changes import IncidentChanges
 from holdfast.driver.core.state.model import Fault, Incident, Job, Rollback
@@ -26,6 +27,7 @@ TAKEN_BACK_BY = {told: by for by, told in ALL_CLEAR.items()}
 OVERTAKEN = "another fault came before the job was back"
 """How an incident ends whose job ran again, and has to recover anew."""
 
+KEPT_SIGNS = 32
 KEPT_EVIDENCE = 32
 """Pieces of evidence that an incident keeps; its entries in the journal have all."""
 
@@ -35,6 +37,7 @@ def open_or_join(turn: Turn, name: str | None, fault: Fault) -> Incident:
     job = turn.jobs[name] if name is not None else None
     known = _known(turn, job, fault)
     incident = _opened(turn, fault) if known is None else _joined(known, fault)
+    incident = shown(incident, *seen_near.before(turn, job, fault))
     if job is not None:
         if known is not None and known.blame is not incident.blame is Blame.USER:
             _charge_user(turn, job, since_s=known.found_s)
@@ -106,6 +109,8 @@ def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:
     """Note something that leads to no action, and is no fault; the same again soon joins what there
     is."""
     turn.say(f"reported: {fault.summary}", *(() if job is None else (job,)))
+    for near in tuple(seen_near.after(turn, fault, turn.jobs.get(job or ""))):
+        turn.put_incident(shown(near, *fault.signs))
     if (known := _same_lately(turn, fault, turn.jobs.get(job or ""))) is not None:
         joined = replace(_joined(known, fault), faults=known.faults)
         turn.put_incident(replace(joined, summary=fault.summary))
@@ -291,6 +296,7 @@ def _opened(turn: Turn, fault: Fault) -> Incident:
         opened=turn.sequence,
         kind=fault.kind,
         blame=fault.blame,
+        signs=fault.signs or (signs.of_kind(fault.kind),),
         found_s=turn.now,
         stalled_s=fault.stalled_s,
         summary=fault.summary,
@@ -324,6 +330,7 @@ def rooted(incident: Incident, fault: Fault) -> Incident:
         incident,
         kind=fault.kind,
         blame=fault.blame,
+        signs=fault.signs or (signs.of_kind(fault.kind),),
         summary=fault.summary,
         node=fault.node,
         rank=fault.rank,
@@ -331,6 +338,14 @@ def rooted(incident: Incident, fault: Fault) -> Incident:
         evidence=(*fault.evidence, *incident.evidence)[:KEPT_EVIDENCE],
         latest="",
     )
+
+
+def shown(incident: Incident, *names: str) -> Incident:
+    """The incident with what else was seen of it."""
+    if not names:
+        return incident
+    known = tuple(dict.fromkeys((*incident.signs, *names)))[:KEPT_SIGNS]
+    return replace(incident, signs=known, blame=origin.judge(known).blame)
 
 
 def _names_nobody(incident: Incident) -> bool:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from holdfast.driver.core.evidence import origin, words_of_ends
 from holdfast.driver.core.faults import crash_signature
-from holdfast.driver.core.faults.fault import by_executor
+from holdfast.driver.core.faults.fault import by_executor, shows
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Exited
 from holdfast.protocol.faults import CHECKPOINT_REFUSED, Blame, Evidence, Kind, Weight
@@ -43,7 +44,7 @@ def root(exits: Sequence[Exited]) -> Exited | None:
     if not causes:  # the first, also with exit code 0: it is a fault once peers that need it die
         return exits[0] if bad else None
     first = causes[0]
-    if _class_of(first.status)[1] is not Blame.USER:
+    if not _of_user(first.status):
         return first
     alike = [each for each in causes if _same_end(each.status, first.status)]
     return min(alike, key=lambda each: each.status.rank)
@@ -55,7 +56,12 @@ def _failed(exits: Sequence[Exited]) -> list[Exited]:
 
 def _same_end(one: RankStatus, other: RankStatus) -> bool:
     """The same mistake of the user's in several ranks: which of them was first means nothing."""
-    return _words(one) == _words(other) and _class_of(one) == _class_of(other)
+    return _words(one) == _words(other) and _kind_of(one) == _kind_of(other)
+
+
+def _of_user(status: RankStatus) -> bool:
+    verdict = origin.judge(words_of_ends.of_end(status, _kind_of(status)))
+    return verdict.blame is Blame.USER
 
 
 def _words(status: RankStatus) -> tuple[int | None, str]:
@@ -86,14 +92,13 @@ def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
     if job.unlike is not None and in_question(job):
         told = (*job.unlike.evidence, *_evidence(first, exits))
         return replace(job.unlike, evidence=told, signature=crash_signature.signature(first.status))
-    kind, blame = _class_of(first.status)
+    kind = _kind_of(first.status)
     echo = is_echo(first.status) or kind is Kind.CHECKPOINT_CORRUPT
     error = first.status.error if kind is Kind.USER_EXCEPTION else None
     steps = [exited.step for exited in exits if exited.step is not None]
-    return Fault(
+    fault = Fault(
         kind=kind,
         weight=Weight.RESTART,
-        blame=blame,
         node=None if echo else first.node,
         rank=None if echo else first.status.rank,
         place=_refuser(exits) if kind is Kind.CHECKPOINT_CORRUPT else None,
@@ -105,6 +110,7 @@ def judge(job: Job, exits: Sequence[Exited]) -> Fault | None:
         spared=_killed_on_several(first, exits),
         signature=None if echo else crash_signature.signature(first.status),
     )
+    return shows(fault, *words_of_ends.of_end(first.status, kind))
 
 
 def _killed_on_several(first: Exited, exits: Sequence[Exited]) -> bool:
@@ -122,32 +128,32 @@ def explained(exits: Sequence[Exited], fault: Fault) -> Fault:
         return fault
     first = left[0]
     told = by_executor(first.node, summary(first))
-    return replace(
+    early = replace(
         fault,
         kind=Kind.ENDED_EARLY,
-        blame=Blame.USER,
         weight=Weight.RESTART,
         summary=told.text,
         evidence=(told, *fault.evidence),
         signature=crash_signature.signature(first.status),
         spot="",
     )
+    return shows(early)
 
 
-def _class_of(status: RankStatus) -> tuple[Kind, Blame]:
+def _kind_of(status: RankStatus) -> Kind:
     if status.out_of_memory:
-        return Kind.OUT_OF_MEMORY, Blame.USER
+        return Kind.OUT_OF_MEMORY
     if not failed(status):
-        return Kind.ENDED_EARLY, Blame.USER
+        return Kind.ENDED_EARLY
     if signal_of(status) or is_echo(status):
-        return Kind.RANK_CRASHED, Blame.UNKNOWN
+        return Kind.RANK_CRASHED
     if _never_ran(status):
-        return Kind.START_FAILED, Blame.USER
+        return Kind.START_FAILED
     if status.error is not None and status.error.exception == CHECKPOINT_REFUSED:
-        return Kind.CHECKPOINT_CORRUPT, Blame.INFRASTRUCTURE
+        return Kind.CHECKPOINT_CORRUPT
     if status.error is not None and status.error.exception:
-        return Kind.USER_EXCEPTION, Blame.USER
-    return Kind.RANK_CRASHED, Blame.USER
+        return Kind.USER_EXCEPTION
+    return Kind.RANK_CRASHED
 
 
 def summary(exited: Exited) -> str:
@@ -191,5 +197,5 @@ def _evidence(first: Exited, exits: Sequence[Exited]) -> tuple[Evidence, ...]:
 
 def _refuser(exits: Sequence[Exited]) -> str | None:
     """The node whose ranks alone would not have the checkpoint: it may be its way to the store."""
-    refused = {each.node for each in exits if _class_of(each.status)[0] is Kind.CHECKPOINT_CORRUPT}
+    refused = {each.node for each in exits if _kind_of(each.status) is Kind.CHECKPOINT_CORRUPT}
     return refused.pop() if len(refused) == 1 else None

@@ -6,6 +6,7 @@ recovers from an incident until it is as far as it was, which may take long afte
 again; what happens to it meanwhile may have nothing to do with that.
 """
 
+from holdfast.driver.core.evidence import origin
 from holdfast.driver.core.state.fact import FaultClass, Site
 from holdfast.driver.core.state.model import Fault, Incident, Job, Phase, Signature
 from holdfast.driver.core.state.restore_point import Where
@@ -26,6 +27,8 @@ def class_of(fault: Fault) -> FaultClass:
     if fault.kind in STANDSTILLS:
         works = fault.spot and not fault.stuck
         return FaultClass.STOOD if works else FaultClass.DIED
+    if origin.judge(fault.signs).of_machine:
+        return FaultClass.DIED
     end = fault.signature
     code = end is not None and end.how.startswith("exit code")
     said = fault.kind in SAID or fault.blame is Blame.USER or code

@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.events import ExecutorStarved
 from holdfast.driver.core.faults import incidents, root_cause
+from holdfast.driver.core.faults.fault import shows
 from holdfast.driver.core.placing.allocation import came
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Held, Node
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import Evidence, Kind, Weight
 
 LATE_S = 30.0
 """How much later than the executor's next connection the cluster may say why the one before ended:
@@ -50,14 +51,14 @@ def may_come(turn: Turn, node: Node) -> bool:
 def _fault(event: ExecutorStarved) -> Fault:
     lack = root_cause.memory(event.limit_bytes)
     text = f"the container of {event.job} on {event.node} was killed for memory"
-    return Fault(
+    fault = Fault(
         kind=Kind.OUT_OF_MEMORY,
         weight=Weight.RESTART,
-        blame=Blame.USER,
         node=event.node,
         summary=f"all ranks on {event.node} were killed for memory: {lack}",
         evidence=(Evidence(source="cluster", text=text),),
     )
+    return shows(fault)
 
 
 def _amend(turn: Turn, job: Job, node: Node, held: Held, fault: Fault) -> None:

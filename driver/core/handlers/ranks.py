@@ -102,7 +102,9 @@ def _store_lost(turn: Turn, job: Job, text: str) -> None:
     node = job.rendezvous_host
     summary = f"the rendezvous of attempt {job.attempt} on {node} died before its ranks had met"
     told = by_executor(node, text)
-    fault = infrastructure(Kind.START_FAILED, Weight.RESTART, summary, node, told)
+    fault = infrastructure(
+        Kind.START_FAILED, Weight.RESTART, summary, node, told, sign="rendezvous-lost"
+    )
     next_step.recover(turn, job.name, fault)
 
 

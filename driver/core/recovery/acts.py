@@ -6,7 +6,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt import known_points
-from holdfast.driver.core.evidence import book
+from holdfast.driver.core.evidence import book, origin, signs
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job import finish
 from holdfast.driver.core.job.epochs import open_epoch
@@ -20,7 +20,8 @@ from holdfast.driver.core.state.restore_point import RestorePoint, Verified
 from holdfast.driver.core.state.versions import Version
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Kind, Rung
+from holdfast.protocol import origins
+from holdfast.protocol.faults import Kind, Rung, Sure
 
 
 class How(NamedTuple):
@@ -40,7 +41,7 @@ def carry_out(
     incident = turn.incidents[number]
     how = ACTS[table.act]
     turn.incident(number, rung=max(how.rung, incident.rung), table=table)
-    turn.say(f"{fault.summary}: {_said(turn, name, fault, table)}", name)
+    turn.say(f"{fault.summary}: {_said(turn, name, fault, table)}{_origin(fault)}", name)
     if how.do is not None:
         how.do(turn, name, fault, incident)
     if table.act is not Act.WAIT:
@@ -52,6 +53,14 @@ def _said(turn: Turn, name: str, fault: Fault, table: Table) -> str:
     if table.act is Act.MOVE_COLD:
         return f"{sentence} than {move_on_suspicion.to_move(turn, turn.jobs[name], fault)}"
     return f"{table.why}: {sentence}" if table.act is Act.WAIT else sentence
+
+
+def _origin(fault: Fault) -> str:
+    """` (likely GPU)`, where signs tell more than the kind of fault does."""
+    verdict = origin.judge(fault.signs)
+    if fault.signs in ((), (signs.of_kind(fault.kind),)) or verdict.sure is Sure.NOT_SURE:
+        return ""
+    return f" ({origins.told(verdict.origin or '', verdict.sure)})"
 
 
 def give_up(turn: Turn, name: str, fault: Fault, number: int, reason: str) -> None:

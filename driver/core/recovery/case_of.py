@@ -18,7 +18,7 @@ from holdfast.driver.core.state.model import Fault, Job, Wanted
 from holdfast.driver.core.state.node import Broken
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Kind, Weight
+from holdfast.protocol.faults import Blame, Kind, Weight
 from holdfast.telemetry.analysis import ends
 
 LEFT = book.MOVES | {Act.REPLACE}
@@ -54,6 +54,8 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
         acquitted=node is not None and _acquitted(turn, node.name),
         apart=move_on_suspicion.cut_off(turn, job, fault),
+        of_script=fault.blame is Blame.USER,
+        cut=bool(fault.apart),
         blind=sight.hindered(turn, job, fault),
         hopeless=_hopeless(turn, job, fault),
         before=before,

@@ -7,9 +7,11 @@ rungs, by which people know how much a recovery cost, are `protocol.faults.Rung`
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt.tally import exits_of
+from holdfast.driver.core.evidence import signs
 from holdfast.driver.core.evidence import table as hypotheses
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.faults import incidents, root_cause
+from holdfast.driver.core.faults.fault import shows
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.recovery import acts, budget, facts
 from holdfast.driver.core.recovery.case_of import case_of, placed
@@ -66,7 +68,7 @@ def _act(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     if saved:
         facts.all_passed(turn, name)
     if reason:
-        done = replace(table, chosen=None, act=Act.GIVE_UP) if spent else table
+        done = hypotheses.spent(case) if spent else table
         turn.incident(incident.id, table=done)  # where the budget is spent nothing of it was done
         acts.give_up(turn, name, _users(fault, case, table, incident), incident.id, reason)
         if fault.asked:  # whatever becomes of the job, a person wants its node out
@@ -88,7 +90,8 @@ def _users(fault: Fault, case: Case, table: Table, incident: Incident) -> Fault:
     """The fault that ends a job. Where it stood still it is the script's, with its stack."""
     if table.chosen is not Hypothesis.USER or case.fault is not FaultClass.STOOD:
         return fault
-    return replace(fault, blame=Blame.USER, traceback=_stack(fault, incident))
+    held = signs.of_ladder(Hypothesis.USER)
+    return replace(shows(fault, held), traceback=_stack(fault, incident))
 
 
 def _stack(fault: Fault, incident: Incident) -> str:

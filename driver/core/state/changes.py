@@ -75,6 +75,7 @@ class IncidentChanges(TypedDict, total=False):
     """Of an incident."""
 
     blame: Blame
+    signs: tuple[str, ...]
     jobs: tuple[str, ...]
     waiting: tuple[str, ...]
     nodes: tuple[str, ...]

@@ -140,6 +140,7 @@ class Fault(Value, frozen=True):
     weight: Weight
     summary: str
     blame: Blame = Blame.UNKNOWN
+    signs: tuple[str, ...] = ()  # what it shows, by which it is said whose it is
     node: str | None = None
     rank: int | None = None
     place: str | None = None  # of nobody's: the one node where it showed, with nothing against that
@@ -352,6 +353,7 @@ class Incident(Value, frozen=True):
     blame: Blame
     found_s: float
     summary: str
+    signs: tuple[str, ...] = ()  # of its cause, and what was seen of it since
     stalled_s: float = 0.0  # how long the fault had lasted when it was found
     jobs: tuple[str, ...] = ()  # every job that it hit
     waiting: tuple[str, ...] = ()  # those not yet back

@@ -8,14 +8,14 @@ from collections.abc import Mapping
 
 from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core import exams
-from holdfast.driver.core.evidence import book
+from holdfast.driver.core.evidence import book, signs
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing import eviction, move_on_suspicion, pairs
 from holdfast.driver.core.state.fact import About, Bearing
 from holdfast.driver.core.state.model import Exam, Job, Purpose
 from holdfast.driver.core.testing import afterwards, rounds, suspicion
 from holdfast.driver.core.turn import Turn
-from holdfast.protocol.faults import Blame, Evidence
+from holdfast.protocol.faults import Evidence, Kind
 
 
 def begin(turn: Turn, name: str) -> None:
@@ -99,7 +99,7 @@ def _name(turn: Turn, number: int, bad: Mapping[str, str]) -> None:
     """Let the incident name who was convicted; where it does already, only whose fault it is."""
     incident = turn.incidents[number]
     if incident.node in bad:
-        turn.incident(number, blame=Blame.INFRASTRUCTURE)
+        turn.put_incident(incidents.shown(incident, signs.of_kind(Kind.DIAGNOSTIC_FAILED)))
         return
     node, part = next(iter(bad.items()))
     fault = afterwards.diagnosed(node, f"the {part} of {node} failed its tests")

@@ -11,7 +11,7 @@ from holdfast.driver.core.state.model import Job
 from holdfast.driver.follow.feed import expectation
 from holdfast.driver.watch.standstill import FACTOR, LONGEST_S
 from holdfast.lab.simulator.cases.trouble import Manner
-from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 
 LOST_S = 3.0
 """From the last heartbeat of a node until that and its neighbours' probes say that it is lost."""
@@ -52,7 +52,6 @@ class Detectors:
         told = Finding(
             kind=Kind.HANG if node else Kind.NO_PROGRESS,
             weight=Weight.RESTART,
-            blame=Blame.UNKNOWN,
             job=job.name,
             epoch=job.epoch,
             node=node,
@@ -89,7 +88,6 @@ def lost(node: str) -> Finding:
     return Finding(
         kind=Kind.NODE_LOST,
         weight=Weight.CONCLUSIVE,
-        blame=Blame.INFRASTRUCTURE,
         node=node,
         stalled_s=LOST_S,
         summary=f"{node} is lost: silent for {LOST_S:.1f} s, and its neighbours get no answer",

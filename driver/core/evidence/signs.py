@@ -1,0 +1,175 @@
+"""The table of signs: what is seen of a fault, where such a fault comes from, and how sure that is.
+
+Read by `origin`, which judges all signs of one fault together. Pure. A sign has a name, by which a
+fault and its incident keep it. What a program prints about itself is never explicit evidence: who
+knows is the kernel, the driver of a device, the executor, a test beside others. Shares are those of
+ByteRobust (SOSP'25) and Llama 3 (Dubey et al. 2024); what has none is "likely" where the words can
+hardly come from elsewhere, and "not sure" else.
+"""
+
+from typing import NamedTuple
+
+from holdfast.driver.core.state.fact import Hypothesis
+from holdfast.protocol.faults import Kind, Origin, Sure, Weight
+from holdfast.protocol.kernellines import FURTHER, OOM_KILL_OWN, RULES, Meaning
+from holdfast.protocol.xids import XIDS
+
+_O, _S = Origin, Sure
+
+
+class Sign(NamedTuple):
+    """Where a fault comes from that shows this; None: it says nothing of that."""
+
+    origin: Origin | None
+    sure: Sure
+    why: str
+
+
+NOTHING = Sign(None, _S.NOT_SURE, "nothing tells where it comes from")
+
+_OF_KIND: dict[Kind, Sign] = {
+    Kind.RANK_CRASHED: NOTHING,
+    Kind.ENDED_EARLY: Sign(_O.USER, _S.LIKELY, "it ended by itself while others trained"),
+    Kind.USER_EXCEPTION: Sign(_O.USER, _S.LIKELY, "the script raised an exception"),
+    Kind.OUT_OF_MEMORY: Sign(_O.USER, _S.LIKELY, "its ranks took more memory than there was"),
+    Kind.EXECUTOR_LOST: Sign(_O.HOST, _S.LIKELY, "what runs its ranks is gone"),
+    Kind.DAEMON_LOST: Sign(_O.HOST, _S.LIKELY, "what watches its node is gone"),
+    Kind.NODE_LOST: Sign(_O.HOST, _S.LIKELY, "two sources agree that the node is gone"),
+    Kind.COLLECTIVE_MISMATCH: Sign(_O.USER, _S.LIKELY, "ranks disagree on what comes next"),
+    Kind.LINK_DOWN: Sign(_O.NETWORK, _S.SURE, "the link of a node went down"),
+    Kind.UNREACHABLE: Sign(_O.NETWORK, _S.SURE, "nodes that are heard do not reach each other"),
+    Kind.COUNTERS: Sign(_O.NETWORK, _S.LIKELY, "error counters of a link rise"),
+    Kind.LOSS: Sign(None, _S.NOT_SURE, "of the data, the code or a processor"),
+    Kind.TRAFFIC: Sign(_O.NETWORK, _S.NOT_SURE, "the traffic of a node changes its shape"),
+    Kind.DISK_FULL: Sign(_O.STORAGE, _S.LIKELY, "a disk is full"),
+    Kind.CHECKPOINT_CORRUPT: Sign(_O.STORAGE, _S.LIKELY, "a checkpoint is not what was saved"),
+    Kind.STORE_FAILED: Sign(_O.STORAGE, _S.LIKELY, "checkpoints do not reach their store"),
+    Kind.STORE_FILLS: Sign(_O.STORAGE, _S.NOT_SURE, "the store keeps what it should let go"),
+    Kind.STORE_NOT_SHARED: Sign(_O.STORAGE, _S.SURE, "nodes see different folders at one path"),
+    Kind.AGENT_SILENT: Sign(_O.FRAMEWORK, _S.LIKELY, "a checkpoint agent does not answer"),
+    Kind.DEFECT: Sign(_O.FRAMEWORK, _S.SURE, "a defect of Holdfast's own"),
+    Kind.DIAGNOSTIC_FAILED: Sign(_O.HOST, _S.SURE, "it failed its tests beside others"),
+    Kind.NOT_QUIET: Sign(_O.HOST, _S.LIKELY, "the kernel does not end its processes"),
+    Kind.PRESSURE: Sign(_O.HOST, _S.LIKELY, "the host is short of something"),
+    Kind.NODE_PROBLEM: Sign(_O.HOST, _S.SURE, "the cluster says so of the node"),
+    Kind.REQUESTED: Sign(_O.EXTERNAL, _S.SURE, "a person asked for it"),
+    Kind.MAINTENANCE: Sign(_O.EXTERNAL, _S.SURE, "a node is to be free"),
+    Kind.JOURNAL_PUT_BACK: Sign(_O.STORAGE, _S.SURE, "the driver's journal is an older one"),
+}
+"""Of any other kind: nothing."""
+
+_OF_ENDS = {
+    "not-startable": Sign(_O.USER, _S.SURE, "its command cannot be run"),
+    "lost-peer": Sign(_O.NETWORK, _S.NOT_SURE, "a peer was lost, and nobody saw it die"),
+    "exit-code": Sign(_O.USER, _S.NOT_SURE, "it ended with a code and no word"),
+    "SIGKILL": Sign(None, _S.NOT_SURE, "no line of the kernel tells who killed it"),
+    **{
+        name: Sign(_O.EXTERNAL, _S.NOT_SURE, "somebody sent it a signal")
+        for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGQUIT")
+    },
+    **{
+        name: Sign(_O.EXTERNAL, _S.NOT_SURE, "a limit that somebody set is reached")
+        for name in ("SIGXCPU", "SIGXFSZ")
+    },
+    "SIGABRT": Sign(_O.FRAMEWORK, _S.NOT_SURE, "a library gave up, and no line says over what"),
+    "SIGBUS": Sign(_O.HOST, _S.NOT_SURE, "memory was not there: a full /dev/shm, or bad memory"),
+    "SIGILL": Sign(_O.HOST, _S.NOT_SURE, "the processor does not know an instruction"),
+    "rendezvous-lost": Sign(_O.HOST, _S.LIKELY, "the process where its ranks meet died"),
+}
+"""How a rank, or a start, ended: by its executor's word."""
+
+_OF_WORDS = {
+    "checkpoint-refused": _OF_KIND[Kind.CHECKPOINT_CORRUPT],
+    "gpu-ecc": Sign(_O.GPU, _S.LIKELY, "CUDA tells of memory of the GPU that is bad"),
+    "gpu-gone": Sign(_O.GPU, _S.LIKELY, "CUDA finds no GPU that works"),
+    "illegal-access": Sign(
+        _O.USER, _S.LIKELY, "an illegal access: 41 of 62 that were looked into were the script's"
+    ),
+    "gpu-memory": Sign(_O.USER, _S.LIKELY, "it wants more memory of the GPU than there is"),
+    "nccl-link": Sign(_O.NETWORK, _S.LIKELY, "NCCL tells of a link that fails"),
+    "nccl-watchdog": Sign(
+        _O.FRAMEWORK, _S.NOT_SURE, "NCCL's watchdog tells who waited, not for whom"
+    ),
+    "nccl": Sign(_O.NETWORK, _S.NOT_SURE, "NCCL failed, and does not say over what"),
+    "device": Sign(_O.GPU, _S.NOT_SURE, "CUDA failed, and does not say over what"),
+    "shared-memory": Sign(_O.HOST, _S.LIKELY, "/dev/shm is full, or too small"),
+    "disk-full": Sign(_O.STORAGE, _S.LIKELY, "a disk is full"),
+    "file-system": Sign(_O.STORAGE, _S.LIKELY, "a file system fails"),
+    "hdfs": Sign(_O.STORAGE, _S.LIKELY, "HDFS fails"),
+    "no-more": Sign(_O.HOST, _S.NOT_SURE, "the host has no more files or processes to give"),
+    "memory": Sign(_O.USER, _S.LIKELY, "it wants more memory than there is"),
+    "import": Sign(_O.USER, _S.LIKELY, "what it imports is not there"),
+    "not-a-number": Sign(
+        None, _S.NOT_SURE, "a number that is none: of the data, the code or a processor"
+    ),
+    "service": Sign(_O.EXTERNAL, _S.LIKELY, "a service outside did not answer as it should"),
+    "peer-closed": Sign(_O.NETWORK, _S.NOT_SURE, "who it was talking to went away"),
+    "outside": Sign(_O.EXTERNAL, _S.NOT_SURE, "something outside the script failed"),
+}
+"""What the last words of a rank speak of: see `words_of_ends`."""
+
+_OF_FINDINGS = {
+    "slow-more": Sign(_O.USER, _S.LIKELY, "it has more to do than its peers"),
+    "slow-capped": Sign(_O.HOST, _S.LIKELY, "its share of processors is used up"),
+    "link-failed-tests": Sign(_O.NETWORK, _S.SURE, "its link failed tests beside others"),
+    "gpu-failed": Sign(_O.GPU, _S.LIKELY, "the GPU's driver tells of a fault"),
+}
+"""What a detector, or a test, saw more than its kind says."""
+
+_OF_LADDER = {
+    Hypothesis.BLIND: Sign(None, _S.NOT_SURE, "the driver may not see well"),
+    Hypothesis.PAUSE: Sign(_O.USER, _S.NOT_SURE, "the script may only take its time"),
+    Hypothesis.PASSING: NOTHING,
+    Hypothesis.POINT: Sign(_O.STORAGE, _S.LIKELY, "ranks die of what they start from"),
+    Hypothesis.LINK: Sign(_O.NETWORK, _S.LIKELY, "it comes where two nodes have to meet"),
+    Hypothesis.NODE: Sign(_O.HOST, _S.LIKELY, "it comes on one node, more than by chance"),
+    Hypothesis.VERSION: Sign(_O.USER, _S.LIKELY, "it comes with this version of the job"),
+    Hypothesis.GROUP: NOTHING,
+    Hypothesis.USER: Sign(_O.USER, _S.LIKELY, "it comes again at one place of the script"),
+}
+"""What was left open after all that came before."""
+
+_SURE = {Weight.CONCLUSIVE: _S.SURE, Weight.SUSPECT: _S.LIKELY, Weight.RESTART: _S.LIKELY}
+
+
+def _of_kernel(meaning: Meaning) -> Sign:
+    sure = _SURE.get(meaning.weight, _S.NOT_SURE)
+    return Sign(meaning.origin, sure, f"the kernel says: {meaning.text}")
+
+
+def of_kind(kind: Kind) -> str:
+    """Its name."""
+    return str(kind)
+
+
+def of_kernel(rule: str, xid: int | None) -> str:
+    """The name of what the kernel says by one of its rules."""
+    return f"xid-{xid}" if xid is not None else f"kernel-{rule}"
+
+
+def of_line(words: str) -> str:
+    """The name of a line that a rank printed, by the words in it: see `words_of_ends`."""
+    return f"line-{words}"
+
+
+def of_ladder(hypothesis: Hypothesis) -> str:
+    """The name of what the recovery believed."""
+    return f"held-{hypothesis}"
+
+
+SIGNS: dict[str, Sign] = {
+    **{of_kind(kind): _OF_KIND.get(kind, NOTHING) for kind in Kind},
+    **_OF_ENDS,
+    **_OF_WORDS,
+    **_OF_FINDINGS,
+    **{of_ladder(each): sign for each, sign in _OF_LADDER.items()},
+    **{of_kernel("", xid): _of_kernel(Meaning(*known)) for xid, known in XIDS.items()},
+    **{of_kernel(rule, None): _of_kernel(known) for rule, (_, known) in RULES.items()},
+    **{of_kernel(rule, None): _of_kernel(known) for rule, known in FURTHER.items()},
+    of_kernel(OOM_KILL_OWN, None): Sign(_O.USER, _S.LIKELY, "the kernel killed it for memory"),
+    **{
+        of_line(name): Sign(sign.origin, _S.NOT_SURE, f"a rank printed so: {sign.why}")
+        for name, sign in _OF_WORDS.items()
+    },
+}
+"""By name."""

@@ -1,0 +1,109 @@
+"""A loss that is no number, or far above what it was (faults.md, 9): a report. Pure.
+
+Told once an epoch. Whether it is of the data, the code or a processor is not known: of the ranks
+that show it first are named, for in the next step a sum over all has it everywhere.
+"""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import NamedTuple
+
+from holdfast.driver.watch.detector import Context, Detector
+from holdfast.driver.watch.jobs import JobSeen
+from holdfast.driver.watch.model import Expectation, Findings, evidence
+from holdfast.protocol.faults import Finding, Kind, Weight
+from holdfast.protocol.messages import Heartbeat, RankProgress
+
+JUMP = 5.0
+"""Times what a loss was, from which on it is told (faults.md, 9)."""
+TWICE = 2
+"""Steps in a row that are so high: one batch alone may be."""
+KNOWN = 20
+"""Heartbeats with a new step after which a rank's loss is known."""
+SHARE = 0.1
+"""Of a new loss in what is usual: a loss that falls for long has fallen in that, too."""
+
+
+class Usual(NamedTuple):
+    """Of one rank: what its loss is about, by how many steps, and how many were high since."""
+
+    step: int
+    loss: float
+    steps: int = 1
+    high: int = 0
+
+
+class Losses(NamedTuple):
+    """State of one job's epoch."""
+
+    epoch: int = 0
+    told: bool = False
+    usual: Mapping[int, Usual] = {}
+
+
+class BadLosses(Detector):
+    """Listens to what ranks tell of their loss."""
+
+    def __init__(self) -> None:
+        self._losses: dict[str, Losses] = {}
+
+    def heard_of(self, beat: Heartbeat, job: JobSeen, context: Context) -> Findings:
+        name = job.expected.job
+        known = self._losses.get(name, Losses())
+        self._losses[name], findings = judge(known, beat, job.expected)
+        return findings
+
+    def drop(self, job: str) -> None:
+        self._losses.pop(job, None)
+
+
+def judge(known: Losses, beat: Heartbeat, expected: Expectation) -> tuple[Losses, Findings]:
+    """The losses of one heartbeat."""
+    if known.epoch != expected.epoch:
+        known = Losses(epoch=expected.epoch)
+    own = (each for each in beat.ranks if (each.job, each.epoch) == (expected.job, expected.epoch))
+    seen = {each.rank: each for each in own if each.loss is not None and each.step}
+    if known.told or not seen:
+        return known, ()
+    usual = {rank: _next(known.usual.get(rank), each) for rank, each in seen.items()}
+    bad = [rank for rank in sorted(seen) if not isfinite(seen[rank].loss or 0.0)]
+    high = [rank for rank in sorted(usual) if usual[rank].high >= TWICE]
+    known = known._replace(usual={**known.usual, **usual}, told=bool(bad or high))
+    if bad:
+        return known, (_finding(beat.node, expected, bad, seen, "is not a number"),)
+    if high:
+        times = (seen[high[0]].loss or 0.0) / usual[high[0]].loss
+        return known, (_finding(beat.node, expected, high, seen, f"is {times:.3g} times as high"),)
+    return known, ()
+
+
+def _next(known: Usual | None, seen: RankProgress) -> Usual:
+    loss = seen.loss or 0.0
+    if known is None or seen.step < known.step:
+        return Usual(seen.step, loss)
+    if seen.step == known.step or not isfinite(loss):
+        return known
+    if known.steps >= KNOWN and 0 < JUMP * known.loss < loss:
+        return known._replace(step=seen.step, high=known.high + 1)
+    mean = known.loss + max(SHARE, 1 / (known.steps + 1)) * (loss - known.loss)
+    return Usual(seen.step, mean, known.steps + 1)
+
+
+def _finding(
+    node: str, expected: Expectation, ranks: list[int], seen: Mapping[int, RankProgress], how: str
+) -> Finding:
+    rank, step = ranks[0], max(seen[rank].step for rank in ranks)
+    texts = (f"loss {seen[rank].loss:.4g} at step {seen[rank].step}" for rank in ranks)
+    return Finding(
+        kind=Kind.LOSS,
+        weight=Weight.REPORT,
+        job=expected.job,
+        epoch=expected.epoch,
+        step=step,
+        summary=f"the loss of rank {rank} on {node} {how} at step {step}: of the data, the code or "
+        "a processor, which nothing tells yet; its checkpoints may have it too",
+        evidence=tuple(
+            evidence(f"rank {rank} on {node}", text)
+            for rank, text in zip(ranks, texts, strict=True)
+        ),
+    )

@@ -1,0 +1,234 @@
+"""Where faults come from: by what real frameworks, kernels and executors say, and by all of it."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.driver.core.evidence import words_of_ends
+from holdfast.driver.core.evidence.origin import Verdict, judge
+from holdfast.driver.core.evidence.signs import SIGNS, of_kernel, of_kind, of_ladder
+from holdfast.driver.core.state.fact import Hypothesis
+from holdfast.protocol import origins
+from holdfast.protocol.faults import Blame, Kind, Origin, Sure
+from holdfast.protocol.kernellines import OOM_KILL, OOM_KILL_OTHER, OOM_KILL_OWN, rule_of
+from holdfast.protocol.messages import RankError, RankStatus
+
+CRASHED, RAISED = Kind.RANK_CRASHED, Kind.USER_EXCEPTION
+
+
+def ended(words: str = "", *, code: int = 1, signal: int | None = None, **more: Any) -> RankStatus:
+    exception = words.partition(":")[0].rpartition(".")[2] if "Error" in words[:40] else ""
+    error = RankError(message=words, exception=exception) if words else None
+    code_or_none = None if signal else code
+    return RankStatus(
+        rank=0, state="exited", exit_code=code_or_none, signal=signal, error=error, **more
+    )
+
+
+ENDS = {
+    "illegal access": (
+        ended("torch.AcceleratorError: CUDA error: an illegal memory access was encountered"),
+        (RAISED, Origin.USER, Sure.LIKELY),
+    ),
+    "an assertion on the device": (
+        ended("RuntimeError: CUDA error: device-side assert triggered"),
+        (RAISED, Origin.USER, Sure.LIKELY),
+    ),
+    "memory of a GPU": (
+        ended("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."),
+        (RAISED, Origin.USER, Sure.LIKELY),
+    ),
+    "bad memory of a GPU": (
+        ended("RuntimeError: CUDA error: uncorrectable ECC error encountered"),
+        (RAISED, Origin.GPU, Sure.LIKELY),
+    ),
+    "no GPU": (
+        ended("RuntimeError: CUDA error: no CUDA-capable device is detected"),
+        (RAISED, Origin.GPU, Sure.LIKELY),
+    ),
+    "CUDA, over nothing": (
+        ended("RuntimeError: CUDA error: unspecified launch failure"),
+        (RAISED, Origin.GPU, Sure.NOT_SURE),
+    ),
+    "NCCL's watchdog": (
+        ended(
+            "[rank0]:[E ProcessGroupNCCL.cpp:629] [Rank 0] Watchdog caught collective operation "
+            "timeout: WorkNCCL(SeqNum=5, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, "
+            "Timeout(ms)=600000) ran for 600029 milliseconds before timing out.",
+            signal=6,
+        ),
+        (CRASHED, Origin.FRAMEWORK, Sure.NOT_SURE),
+    ),
+    "NCCL on a link that fails": (
+        ended(
+            "node-3:41:77 [0] NCCL WARN NET/IB : Got completion from peer 10.0.0.4 with "
+            "status=12 opcode=0 len=0 vendor err 129",
+            signal=6,
+        ),
+        (CRASHED, Origin.NETWORK, Sure.LIKELY),
+    ),
+    "a full /dev/shm": (
+        ended(
+            "RuntimeError: DataLoader worker (pid 4211) is killed by signal: Bus error. It is "
+            "possible that dataloader's workers are out of shared memory."
+        ),
+        (RAISED, Origin.HOST, Sure.LIKELY),
+    ),
+    "a bus error": (ended(signal=7), (CRASHED, Origin.HOST, Sure.NOT_SURE)),
+    "a full disk": (
+        ended("OSError: [Errno 28] No space left on device: '/data/ckpt'"),
+        (RAISED, Origin.STORAGE, Sure.LIKELY),
+    ),
+    "a stale file handle": (
+        ended("OSError: [Errno 116] Stale file handle: '/nfs/tokens.bin'"),
+        (RAISED, Origin.STORAGE, Sure.LIKELY),
+    ),
+    "a peer that went away": (
+        ended("ConnectionResetError: [Errno 104] Connection reset by peer"),
+        (RAISED, Origin.NETWORK, Sure.NOT_SURE),
+    ),
+    "a service": (
+        ended(
+            "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443): "
+            "Max retries exceeded with url: /api"
+        ),
+        (RAISED, Origin.EXTERNAL, Sure.LIKELY),
+    ),
+    "too many files": (
+        ended("OSError: [Errno 24] Too many open files"),
+        (RAISED, Origin.HOST, Sure.NOT_SURE),
+    ),
+    "what it imports": (
+        ended("ModuleNotFoundError: No module named 'flash_attn'"),
+        (RAISED, Origin.USER, Sure.LIKELY),
+    ),
+    "a mistake": (ended("ValueError: shapes differ"), (RAISED, Origin.USER, Sure.LIKELY)),
+    "a loss that is not a number": (
+        ended("ValueError: loss is nan at step 1200"),
+        (RAISED, None, Sure.NOT_SURE),
+    ),
+    "a code alone": (ended(code=3), (CRASHED, Origin.USER, Sure.NOT_SURE)),
+    "a person's SIGKILL": (ended(signal=9), (CRASHED, None, Sure.NOT_SURE)),
+    "a shell's 137": (ended(code=137), (CRASHED, None, Sure.NOT_SURE)),
+    "last words before a SIGKILL": (
+        ended("CUDA error: out of memory", signal=9),
+        (CRASHED, None, Sure.NOT_SURE),
+    ),
+    "SIGTERM": (ended(signal=15), (CRASHED, Origin.EXTERNAL, Sure.NOT_SURE)),
+    "SIGSEGV": (ended(signal=11), (CRASHED, None, Sure.NOT_SURE)),
+    "its memory": (
+        ended(signal=9, out_of_memory=True),
+        (Kind.OUT_OF_MEMORY, Origin.USER, Sure.LIKELY),
+    ),
+    "exit code 0": (ended(code=0), (Kind.ENDED_EARLY, Origin.USER, Sure.LIKELY)),
+}
+
+
+@pytest.mark.parametrize("case", ENDS)
+def test_an_end_is_put_down_to_where_its_words_come_from(case: str) -> None:
+    status, (kind, origin, sure) = ENDS[case]
+    verdict = judge(words_of_ends.of_end(status, kind))
+    assert (verdict.origin, verdict.sure) == (origin, sure), verdict.why
+
+
+OOM = (
+    "Memory cgroup out of memory: Killed process 4211 (python) total-vm:9437184kB, "
+    "anon-rss:8388608kB, file-rss:0kB, shmem-rss:0kB, UID:1000 pgtables:17000kB oom_score_adj:0"
+)
+
+
+def test_a_line_of_the_kernel_makes_it_sure_or_turns_it() -> None:
+    killed = words_of_ends.of_end(ended(signal=9), CRASHED)
+    rule = rule_of(OOM)
+    assert rule == OOM_KILL
+    assert judge((*killed, of_kernel(OOM_KILL_OWN, None)))[:2] == (Origin.USER, Sure.LIKELY)
+    assert judge((*killed, of_kernel(rule, None)))[:2] == (Origin.HOST, Sure.NOT_SURE)
+    assert judge((*killed, of_kernel(OOM_KILL_OTHER, None)))[:2] == (None, Sure.NOT_SURE)
+    access, _ = ENDS["illegal access"]
+    said = words_of_ends.of_end(access, RAISED)
+    assert judge((*said, of_kernel("", 31)))[:2] == (Origin.USER, Sure.LIKELY)
+    assert judge((*said, of_kernel("", 79)))[:2] == (Origin.GPU, Sure.SURE)
+    assert judge((*said, of_kernel("", 63)))[:2] == (Origin.USER, Sure.LIKELY), (
+        "a healthy one says it"
+    )
+
+
+def test_two_that_are_likely_and_disagree_are_not_sure() -> None:
+    verdict = judge(("disk-full", of_kernel("", 74)))
+    assert (verdict.origin, verdict.sure, verdict.blame) == (None, Sure.NOT_SURE, Blame.UNKNOWN)
+    assert " or " in verdict.why
+
+
+def test_what_the_recovery_came_to_believe_counts_more_than_what_is_likely_by_itself() -> None:
+    raised = (of_kind(RAISED),)
+    assert judge(raised, Hypothesis.NODE)[:2] == (Origin.HOST, Sure.LIKELY)
+    assert judge(raised, Hypothesis.PASSING)[:2] == (Origin.USER, Sure.LIKELY)
+    assert judge((of_kernel("", 79),), Hypothesis.USER)[:2] == (Origin.GPU, Sure.SURE)
+
+
+def test_nothing_that_a_rank_prints_is_sure() -> None:
+    """It may imitate whatever it likes."""
+    for name in words_of_ends.WORDS:
+        assert SIGNS[name].sure is not Sure.SURE
+        assert SIGNS[f"line-{name}"].sure is Sure.NOT_SURE
+
+
+def test_a_line_that_a_rank_prints_is_a_hint() -> None:
+    line = "[rank3]: OSError: [Errno 28] No space left on device"
+    assert judge((words_of_ends.of_line(line),))[:2] == (Origin.STORAGE, Sure.NOT_SURE)
+    assert words_of_ends.of_line("step 12 loss 2.31") == ""
+
+
+def test_every_kind_and_hypothesis_has_a_row_with_a_reason() -> None:
+    rows = [of_kind(each) for each in Kind] + [of_ladder(each) for each in Hypothesis]
+    assert all(SIGNS[name].why for name in rows)
+
+
+names = st.lists(st.sampled_from([*SIGNS, "of another Holdfast"]), max_size=6)
+held = st.none() | st.sampled_from(Hypothesis)
+
+
+@given(names, held, st.randoms())
+def test_the_order_of_signs_names_nobody_else(shown: list[str], held: Any, rng: Any) -> None:
+    verdict, other = judge(shown, held), judge(rng.sample(shown, len(shown)), held)
+    assert verdict[:2] == other[:2]
+
+
+@given(names, held)
+def test_sure_is_only_what_explicit_evidence_says(shown: list[str], held: Any) -> None:
+    verdict = judge(shown, held)
+    said = {SIGNS[name].origin for name in shown if name in SIGNS and SIGNS[name].sure is Sure.SURE}
+    said -= {None}
+    assert (verdict.sure is Sure.SURE) == (len(said) == 1)
+    if verdict.sure is Sure.SURE:
+        assert said == {verdict.origin}
+
+
+@given(names, held)
+def test_who_is_not_sure_accuses_no_machine(shown: list[str], held: Any) -> None:
+    verdict = judge(shown, held)
+    if verdict.sure is Sure.NOT_SURE:
+        assert verdict.blame is not Blame.INFRASTRUCTURE
+        assert not verdict.of_machine
+    assert verdict.why
+
+
+@given(names, st.sampled_from(sorted(SIGNS)))
+def test_the_same_again_changes_nothing(shown: list[str], name: str) -> None:
+    assert judge([*shown, name, name])[:2] == judge([*shown, name])[:2]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "told"),
+    [
+        (Verdict(Origin.GPU, Sure.SURE, ""), "GPU"),
+        (Verdict(Origin.USER, Sure.LIKELY, ""), "likely user code"),
+        (Verdict(Origin.NETWORK, Sure.NOT_SURE, ""), "not sure, perhaps network"),
+        (Verdict(None, Sure.NOT_SURE, ""), "not sure"),
+    ],
+)
+def test_it_is_told_in_words(verdict: Verdict, told: str) -> None:
+    assert origins.told(verdict.origin or "", verdict.sure) == told
+    assert origins.told("plasma", Sure.LIKELY) == "likely plasma"

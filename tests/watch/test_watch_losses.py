@@ -1,0 +1,71 @@
+"""A loss that is no number, or jumps: told once, of the ranks that show it first."""
+
+from math import inf, nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.driver.watch import Expectation
+from holdfast.driver.watch.losses import KNOWN, Losses, judge
+from holdfast.protocol.faults import Finding, Kind, Weight
+from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
+
+SEATS = tuple(Seat(rank=k, local_rank=k, node="a", address="::") for k in range(2))
+
+
+def expected(epoch: int = 1) -> Expectation:
+    return Expectation(job="job", epoch=epoch, seats=SEATS)
+
+
+def told(*losses: float, epoch: int = 1, known: Losses | None = None) -> list[Finding]:
+    """Of rank 1, step after step; rank 0 learns well."""
+    found: list[Finding] = []
+    known = known or Losses()
+    for step, loss in enumerate(losses, start=1):
+        ranks = tuple(
+            RankProgress(rank=k, epoch=epoch, job="job", step=step, loss=(2.0, loss)[k])
+            for k in range(2)
+        )
+        beat = Heartbeat(node="a", incarnation="i", sequence=step, uptime_s=1.0, ranks=ranks)
+        known, new = judge(known, beat, expected())
+        found += new
+    return found
+
+
+USUAL = (3.0,) * (KNOWN + 1)
+
+
+@pytest.mark.parametrize("loss", [nan, inf, -inf])
+def test_what_is_no_number_is_told_at_once_and_once(loss: float) -> None:
+    (found,) = told(2.5, loss, loss, loss)
+    assert (found.kind, found.weight, found.node, found.step) == (Kind.LOSS, Weight.REPORT, None, 2)
+    assert found.summary.startswith("the loss of rank 1 on a is not a number at step 2")
+    assert [each.source for each in found.evidence] == ["rank 1 on a"]
+
+
+def test_a_jump_that_lasts_is_told() -> None:
+    (found,) = told(*USUAL, 20.0, 21.0, 22.0)
+    assert "is 7 times as high at step" in found.summary
+
+
+NOTHING = {
+    "one batch": (*USUAL, 20.0, 3.0, 20.0, 3.0),
+    "a rise below five times": (*USUAL, 14.0, 14.0, 14.0),
+    "a beginning": (1.0, 90.0, 90.0, 90.0),
+    "a loss below nought": (*(-3.0,) * (KNOWN + 1), 5.0, 5.0, 5.0),
+}
+
+
+@pytest.mark.parametrize("case", NOTHING)
+def test_nothing_is_told_of(case: str) -> None:
+    assert told(*NOTHING[case]) == []
+
+
+def test_ranks_of_another_epoch_say_nothing() -> None:
+    assert told(nan, epoch=2) == []
+
+
+@given(st.lists(st.floats(min_value=1.0, max_value=4.9), max_size=60))
+def test_whatever_stays_within_five_times_is_never_told(losses: list[float]) -> None:
+    assert told(*losses) == []
