@@ -10,6 +10,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Self
 
+import msgspec
+
 from holdfast.driver.ports import Entry
 from holdfast.lab import losses
 from holdfast.lab.chaos import moves
@@ -51,11 +53,14 @@ class Stage:
     def __exit__(self, *exc_info: object) -> None:
         """An emulated cluster is gone with its scenario."""
 
-    def play(self, scenario: Scenario) -> Score:
-        """One injection and its score. Raises `NotPossible`, or one of `failures`."""
+    def play(self, scenario: Scenario, run: int = 1) -> Score:
+        """One injection and its score; each run has its own victim and moment.
+
+        Raises `NotPossible`, or one of `failures`.
+        """
         undisturbed = self.left_alone(scenario)
-        with self.lab(scenario.name, scenario) as lab:
-            done = self._hurt(lab, scenario)
+        with self.lab(folder_of(scenario, run), scenario) as lab:
+            done = self._hurt(lab, scenario, Random(f"{self._seed}/{scenario.name}/{run}"))
             self.say(f"{scenario.name}: {done.said}")
             facts = self.facts(lab, scenario, done, undisturbed)
         for sentence in facts.wrong:
@@ -76,6 +81,7 @@ class Stage:
         phase, incidents, story = self.ended(lab)
         compares = scenario.expected.compares_losses
         equal = losses.equal_bitwise(losses.read(lab.run, JOB), undisturbed) if compares else None
+        entries = lab.entries()
         return Facts(
             fault=scenario.name,
             expected=scenario.expected,
@@ -83,7 +89,8 @@ class Stage:
             phase=phase,
             incidents=incidents,
             story=story,
-            wrong=wrong(lab.entries(), scenario.expected, done),
+            wrong=wrong(entries, scenario.expected, done),
+            meets=moves.meeting(entries, JOB),
             steps_lost=steps_lost(lab.run, JOB),
             loss_equal_bitwise=equal,
         )
@@ -110,9 +117,8 @@ class Stage:
             self._undisturbed[steps] = losses.read(lab.run, JOB)
         return self._undisturbed[steps]
 
-    def _hurt(self, lab: Lab, scenario: Scenario) -> Done:
+    def _hurt(self, lab: Lab, scenario: Scenario, rng: Random) -> Done:
         """Bring a job as far as the fault, and do that."""
-        rng = Random(f"{self._seed}/{scenario.name}")
         job = training_job(
             JOB,
             steps=self._steps * scenario.longer,
@@ -126,9 +132,15 @@ class Stage:
         lab.submit(job | {"spec": job["spec"] | scenario.spec})
         # between two saves as well as at one
         moment = self._steps // 3 + rng.randrange(STORE_EVERY)
-        if not scenario.at_once:
-            lab.wait(JOB, lambda seen: (seen["step"] or 0) >= moment, within_s=JOB_WITHIN_S)
-        return scenario.do(lab, JOB, rng)
+        if scenario.at_once:
+            return scenario.do(lab, JOB, rng)
+        seen = lab.wait(JOB, lambda seen: (seen["step"] or 0) >= moment, within_s=JOB_WITHIN_S)
+        return msgspec.structs.replace(scenario.do(lab, JOB, rng), step=seen["step"])
+
+
+def folder_of(scenario: Scenario, run: int) -> str:
+    """The name of the folder below the root in which it is played. Pure."""
+    return scenario.name if run == 1 else f"{scenario.name}-{run}"
 
 
 def wrong(entries: Sequence[Entry], expected: Expected, done: Done) -> list[str]:

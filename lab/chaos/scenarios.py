@@ -42,6 +42,8 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     incidents: int = 9  # at most so many for which something was done
     must_leave: bool = False  # the job those nodes to which it was done, and no others
     part: str = ""  # of the victim's node, which the evidence has to name
+    kind: str = ""  # which kind of incident it has to be, where that is to be told apart
+    reports: str = ""  # the kind of incident that has to be told of the victim, if nothing is done
 
 
 class Shape(msgspec.Struct, frozen=True):
