@@ -1,5 +1,5 @@
-"""Whether the page of faults says what the scenarios do: which there are, and what they cover. Pure,
-but for the reading of the page.
+"""Whether the page of faults says what the scenarios do: which there are, and what they cover.
+Pure, but for the reading of the page.
 
 Called by `chaos.report` and by a test.
 """

@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple, Self
 
 import msgspec
 
-from holdfast.lab.chaos.scenarios import Scenario
+from holdfast.lab.chaos.scenario import Scenario
 from holdfast.lab.chaos.score import Score, Skipped
 
 
@@ -43,7 +43,7 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def due(scenarios: Sequence[Scenario], runs: int, played: Iterable[Played]) -> list[Due]:
-    """Runs that are left, all scenarios once, then all once more: what is cut short has all. Pure."""
+    """Runs that are left. All scenarios once, then all once more: what is cut short has all."""
     done = {(each.fault, each.run) for each in played}
     return [
         Due(scenario, run)

@@ -16,7 +16,7 @@ from rich.markup import escape
 from holdfast.lab.chaos.campaign import Due, Ledger, NoCampaign, Played, due, line_of
 from holdfast.lab.chaos.play import FAILURES as PLAY_FAILURES
 from holdfast.lab.chaos.play import Stage, folder_of
-from holdfast.lab.chaos.scenarios import Scenario
+from holdfast.lab.chaos.scenario import Scenario
 from holdfast.lab.chaos.score import Score, Skipped
 from holdfast.lab.emulator.inside import NotPossible
 from holdfast.lab.logs import logs_told

@@ -11,7 +11,7 @@ from holdfast.driver.ports import Entry
 
 
 def meeting(entries: Sequence[Entry], job: str) -> str:
-    """The node on which the job's ranks met first, where their store was; "" where they never did."""
+    """The node on which the job's ranks met first, where their store was; "" where they did not."""
     for entry in entries:
         for effect in entry.effects:
             if isinstance(effect, Instruct) and _hosts_rendezvous(effect, job):

@@ -18,7 +18,7 @@ from holdfast.lab.chaos import moves
 from holdfast.lab.chaos.beginnings import by_themselves
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.lost import steps_lost
-from holdfast.lab.chaos.scenarios import STORE_EVERY, WORKLOAD, Expected, Scenario, Shape
+from holdfast.lab.chaos.scenario import STORE_EVERY, WORKLOAD, Expected, Scenario, Shape
 from holdfast.lab.chaos.score import Facts, Score, score
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import Lab, Refused, TooLate

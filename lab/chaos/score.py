@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.lab.chaos.injectors import Done
-from holdfast.lab.chaos.scenarios import Expected
+from holdfast.lab.chaos.scenario import Expected
 from holdfast.lab.outcome import Incident, Outcome, rounded, victims
 
 Line = Mapping[str, Any]

@@ -19,7 +19,7 @@ from rich.console import Console
 from holdfast.driver.core.state.model import FINISHED
 from holdfast.lab import losses
 from holdfast.lab.chaos.injectors import Done
-from holdfast.lab.chaos.scenarios import WORKLOAD, Scenario
+from holdfast.lab.chaos.scenario import WORKLOAD, Scenario
 from holdfast.lab.chaos.score import answering, detected_s
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import Lab, Refused, TooLate

@@ -10,7 +10,8 @@ import pytest
 from holdfast.lab.chaos import scenarios
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.lost import steps_lost
-from holdfast.lab.chaos.scenarios import SCENARIOS, Expected, chosen
+from holdfast.lab.chaos.scenario import Expected
+from holdfast.lab.chaos.scenarios import SCENARIOS, chosen
 from holdfast.lab.chaos.score import Facts, Score, score
 from holdfast.protocol.paths import RunPaths
 
