@@ -74,7 +74,13 @@ class Stage:
     def lab(self, name: str, scenario: Scenario | None) -> AbstractContextManager[Lab]:
         """A fresh one, with a folder of its own; None: for a job that is left alone."""
         shape = scenario.shape if scenario else Shape()
-        return Lab(self.root / name, nodes=shape.nodes, standbys=shape.spare, racks=shape.racks)
+        return Lab(
+            self.root / name,
+            nodes=shape.nodes,
+            standbys=shape.spare,
+            racks=shape.racks,
+            gpus=shape.gpus,
+        )
 
     def facts(self, lab: Lab, scenario: Scenario, done: Done, undisturbed: Losses) -> Facts:
         """What can be seen once the job is over."""

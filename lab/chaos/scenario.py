@@ -20,6 +20,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     phase: str = "Succeeded"
     incident: bool = True  # False: nothing that a user would call a fault
+    may_be_quiet: bool = False  # an incident may be there, and none is as well
     blame: tuple[str, ...] = ("infrastructure", "unknown")
     names_rank: bool = False  # the incident has to name the victim's rank, not a complainer's
     names_node: bool = True
@@ -32,6 +33,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     must_leave: bool = False  # the job those nodes to which it was done, and no others
     part: str = ""  # of the victim's node, which the evidence has to name
     kind: str = ""  # which kind of incident it has to be, where that is to be told apart
+    untold: tuple[str, ...] = ()  # kinds of incidents that may not be told of anybody
     reports: str = ""  # the kind of incident that has to be told of the victim, if nothing is done
 
 
@@ -42,6 +44,7 @@ class Shape(msgspec.Struct, frozen=True):
     standbys: int = 1
     others: int = 0
     racks: int = 2
+    gpus: int = 0  # of each node, as files
 
     @property
     def spare(self) -> int:
@@ -62,4 +65,5 @@ class Scenario(msgspec.Struct, frozen=True):
     shape: Shape = Shape()
     spec: dict[str, Any] = {}  # what the job's spec has besides, or instead
     first: Injector | None = None  # done before the job is submitted
+    family: str = ""  # a name that stands for all of it
     at_once: bool = False  # when the job is submitted, not in the middle of its training

@@ -3,15 +3,21 @@
 Numbers are those of docs/faults.md. Read by the command line and the demo; run by `chaos.play`.
 """
 
+import itertools
 from collections.abc import Sequence
 from typing import TypeVar
 
 from holdfast.kit import alike
 from holdfast.lab.chaos.scenario import Scenario
-from holdfast.lab.chaos.table import checkpoints, drivers, nodes, ranks
+from holdfast.lab.chaos.table import checkpoints, drivers, hardware, nodes, pauses, ranks, scripts
 
 SCENARIOS: tuple[Scenario, ...] = tuple(
-    sorted((*ranks.ROWS, *nodes.ROWS, *checkpoints.ROWS, *drivers.ROWS), key=lambda row: row.number)
+    sorted(
+        itertools.chain.from_iterable(
+            each.ROWS for each in (pauses, ranks, scripts, nodes, hardware, checkpoints, drivers)
+        ),
+        key=lambda row: row.number,
+    )
 )
 
 
@@ -38,7 +44,7 @@ S = TypeVar("S", bound=Scenario)
 
 
 def chosen(names: Sequence[str], among: Sequence[S]) -> list[S]:
-    """By name or by number; "all" is all. Raises `UnknownFault`."""
+    """By name, by number, or by the name of a family; "all" is all. Raises `UnknownFault`."""
     if "all" in names:
         return list(among)
     unknown = [name for name in names if not any(_is(name, each) for each in among)]
@@ -48,4 +54,4 @@ def chosen(names: Sequence[str], among: Sequence[S]) -> list[S]:
 
 
 def _is(name: str, scenario: Scenario) -> bool:
-    return name in (scenario.name, str(scenario.number))
+    return name in (scenario.name, str(scenario.number), scenario.family)

@@ -141,6 +141,10 @@ def _blame_right(facts: Facts, acted: Sequence[Incident], judged: Incident | Non
     Where one incident has to cover several nodes, lost at once, any may be the one that it names.
     """
     expected = facts.expected
+    if any(each["kind"] in expected.untold for each in facts.incidents):
+        return False
+    if expected.may_be_quiet and not acted:
+        return True
     if not expected.incident:
         return not acted and (judged is not None or not expected.reports)
     together = facts.done.also if expected.incidents == 1 else ()

@@ -1,19 +1,25 @@
-"""Faults 4, 6, 7, 8, 24: a bug of the user's script, armed from outside by a file it looks for.
+"""Faults 4 to 9, 12, 24, 26, 28 and 30: a bug of the user's script, armed from outside
+by a file it looks for.
 
 The scripts are in `lab/chaos/scripts`; that they have a bug is theirs to know, and nobody else's.
 """
 
+import os
 import signal
+import time
 from pathlib import Path
 from random import Random
 
 from msgspec.structs import replace
 
+from holdfast.kit.files import write_atomic
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector, checkpoint, rank
 from holdfast.lab.cluster import Lab
 
 WITHIN_S = 60.0
+SOON = 5
+"""Steps, by which all ranks have seen that they are armed: a second here."""
 
 
 def armed(bug: str, *, again: str = "") -> Injector:
@@ -29,6 +35,51 @@ def armed(bug: str, *, again: str = "") -> Injector:
         return Done(said=f"rank {rank} on {node} runs into its bug: {bug}", node=node, rank=rank)
 
     return do
+
+
+def armed_on_all(bug: str, *, every: int = 0) -> Injector:
+    """Let all ranks run into `bug`, at the same step: one soon, each time they come to it, or at
+    each multiple of `every`."""
+
+    def do(lab: Lab, job: str, _rng: Random) -> Done:
+        pids = target.wait_for(lambda: target.rank_pids(lab, job), f"a rank of {job}", 10.0)
+        at = lab.job(job)["step"] + SOON
+        for each in pids:
+            again = ("always", every) if every else ("here", at)
+            _arm(folder_of(lab, job), bug, each, *again)
+        when = f"at every {every}th step" if every else f"at step {at}"
+        return Done(said=f"all ranks, {when}: {bug}")
+
+    return do
+
+
+def armed_on_first(bug: str, *, every: int) -> Injector:
+    """Let rank 0, which does such things in most scripts, run into `bug` at such steps."""
+
+    def do(lab: Lab, job: str, _rng: Random) -> Done:
+        pid = target.rank_pid(lab, job, 0)
+        _arm(folder_of(lab, job), bug, 0, "always", every)
+        node = target.node_of(lab, pid).name
+        return Done(said=f"rank 0 on {node}, at every {every}th step: {bug}", node=node, rank=0)
+
+    return do
+
+
+def loader_stopped(lab: Lab, job: str, rng: Random) -> Done:
+    """A rank gets a child that loads its data; then SIGSTOP to that child alone."""
+    done = armed("load", again="always")(lab, job, rng)
+    assert done.rank is not None, "one was drawn"
+    pid = target.rank_pid(lab, job, done.rank)
+    child = target.wait_for(lambda: target.child_of(pid, "cat"), "a data loader", WITHIN_S)
+    (folder_of(lab, job) / f"load.rank{done.rank}.always").unlink()  # the next attempt has none
+    at_s = time.time()
+    os.kill(child, signal.SIGSTOP)
+    said = f"SIGSTOP to the data loader of rank {done.rank} on {done.node}"
+    return replace(done, said=said, at_s=at_s)
+
+
+def _arm(folder: Path, bug: str, rank: int, again: str, text: object) -> None:
+    write_atomic(folder / f"{bug}.rank{rank}.{again}", str(text).encode())
 
 
 def poisoned(lab: Lab, job: str, rng: Random) -> Done:

@@ -1,11 +1,30 @@
-"""Faults 35 and 41: the driver dies, or a second fault comes in a recovery."""
+"""Faults 35, 41, 48 and 49: the driver dies, or there is more than one fault, or nobody is heard."""
 
 import signal
 
-from holdfast.lab.chaos.injectors import driver, node, rank
-from holdfast.lab.chaos.scenario import Scenario
+from msgspec.structs import replace
+
+from holdfast.lab.chaos.injectors import driver, node, process, rank, together
+from holdfast.lab.chaos.scenario import STORE_EVERY, Expected, Scenario
 from holdfast.lab.chaos.table.expected import IN_PLACE, LOST, TWICE, UNSEEN
 
+_POOL = (
+    rank.signalled(signal.SIGKILL),
+    rank.signalled(signal.SIGSTOP),
+    node.lost,
+    driver.killed,
+    process.killed("executor"),
+    process.killed("daemon"),
+    process.killed("agent"),
+    process.gateway_killed,
+)
+_PAIR = replace(
+    TWICE,
+    may_be_quiet=True,  # both may be of those that no rank notices
+    blame=("infrastructure", "unknown"),
+    most_steps_lost=6 * STORE_EVERY,
+)
+_STORM = Expected(names_node=False, most_steps_lost=STORE_EVERY, told_within_steps=STORE_EVERY)
 _kill = rank.signalled(signal.SIGKILL)
 
 ROWS: tuple[Scenario, ...] = (
@@ -55,5 +74,30 @@ ROWS: tuple[Scenario, ...] = (
         "a node is lost, and the driver is killed while the job recovers",
         driver.followed(node.lost, driver.killed),
         LOST,
+    ),
+    Scenario(
+        41,
+        "pair-drawn",
+        "two faults at once, drawn: of ranks, nodes, the driver and what serves them",
+        together.drawn(_POOL),
+        _PAIR,
+        needs_links=True,
+        longer=2,
+    ),
+    Scenario(
+        48,
+        "start-storm",
+        "a rank dies in each of the first three attempts, soon after their start",
+        rank.stormed(3),
+        _STORM,
+        at_once=True,
+    ),
+    Scenario(
+        49,
+        "daemons-silent",
+        "the daemons of all nodes stand still for 20 s",
+        process.daemons_stopped,
+        UNSEEN,
+        longer=5,
     ),
 )

@@ -60,3 +60,8 @@ POISONED = Expected(
     told_within_steps=STORE_EVERY,
 )
 IDLE = Expected(names_rank=True, blame=("unknown", "user"))
+
+TOLD = replace(UNSEEN, names_rank=False)
+"""With `reports`: said, and nothing is done."""
+OF_HARDWARE = Expected(blame=("infrastructure",), kind="kernel-fault", most_steps_lost=STORE_EVERY)
+BROKEN = replace(LOST, blame=("infrastructure",), kind="kernel-fault", incidents=1)

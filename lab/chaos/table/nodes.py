@@ -1,4 +1,4 @@
-"""Faults 3, 14, 19, 40, 47 and 50: a node is lost, its link is bad, or it has to be left."""
+"""Faults 3, 14, 19, 40, 46, 47 and 50: a node is lost, its link is bad, or it has to be left."""
 
 from holdfast.lab.chaos.injectors import lemon, link, node
 from holdfast.lab.chaos.scenario import Scenario, Shape
@@ -11,6 +11,7 @@ from holdfast.lab.chaos.table.expected import (
     MOVED,
     NEVER_MET,
     STANDBY,
+    UNSEEN,
 )
 
 ROWS: tuple[Scenario, ...] = (
@@ -60,6 +61,16 @@ ROWS: tuple[Scenario, ...] = (
         needs_links=True,
         longer=5,
         shape=Shape(standbys=2, others=1),
+    ),
+    Scenario(
+        46,
+        "standby-test-hangs",
+        "the test of a node that comes to stand by does not end",
+        node.standby_test_hangs,
+        UNSEEN,
+        needs_links=True,
+        longer=5,
+        shape=Shape(others=1),
     ),
     Scenario(
         47,
