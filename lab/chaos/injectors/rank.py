@@ -11,6 +11,7 @@ from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector
 from holdfast.lab.cluster import Lab
 
+RANKS = 4
 BEGUN_WITHIN_S = 60.0
 AFTER_S = 2.0
 """About as long as from a start to a first step here."""
@@ -36,11 +37,9 @@ def stormed(times: int) -> Injector:
     """Kill a rank in each of the first attempts, some moment after they all have begun."""
 
     def do(lab: Lab, job: str, rng: Random) -> Done:
-        done, seen = list[Done](), dict[int, int]()
+        done, before = list[Done](), dict[int, int]()
         for _ in range(times):
-            seen = target.wait_for(
-                lambda: _all_new(lab, job, seen), f"ranks of {job}", BEGUN_WITHIN_S
-            )
+            before = _all_new(lab, job, before)
             time.sleep(rng.uniform(0.0, AFTER_S))
             done.append(signalled(signal.SIGKILL)(lab, job, rng))
         also = tuple({each.node for each in done if each.node and each.node != done[0].node})
@@ -49,8 +48,12 @@ def stormed(times: int) -> Injector:
     return do
 
 
-def _all_new(lab: Lab, job: str, before: dict[int, int]) -> dict[int, int] | None:
-    """Ranks of an attempt none of whose processes was there before, once as many as then."""
-    pids = target.rank_pids(lab, job)
-    new = not {*pids.values()} & {*before.values()}
-    return pids if pids and new and len(pids) >= max(len(before), 4) else None
+def _all_new(lab: Lab, job: str, before: dict[int, int]) -> dict[int, int]:
+    """By rank the processes of an attempt of which none was there before, once all are."""
+
+    def new() -> dict[int, int] | None:
+        pids = target.rank_pids(lab, job)
+        old = {*pids.values()} & {*before.values()}
+        return pids if len(pids) == RANKS and not old else None
+
+    return target.wait_for(new, f"all ranks of {job}", BEGUN_WITHIN_S)

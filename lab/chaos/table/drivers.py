@@ -1,4 +1,4 @@
-"""Faults 35, 41, 48 and 49: the driver dies, or there is more than one fault, or nobody is heard."""
+"""Faults 35, 41, 48 and 49: the driver dies, there is more than one fault, or nobody is heard."""
 
 import signal
 

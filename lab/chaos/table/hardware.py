@@ -1,4 +1,4 @@
-"""Faults 15, 17, 18, 20, 21, 26 to 29 and 31: what a machine has too little of, or says of itself."""
+"""Faults 15, 17, 18, 20, 21, 26 to 29 and 31: what a machine lacks, or says of itself."""
 
 from msgspec.structs import replace
 

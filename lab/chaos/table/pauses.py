@@ -1,7 +1,7 @@
 """Pauses, which are no hangs (the family `pauses`), and healthy jobs (the family `quiet`).
 
-Where something moves nothing may be done; where nothing does, at most two restarts at each spot, and
-the job is never given up.
+Where something moves nothing may be done; where nothing does, at most two restarts at each spot,
+and the job is never given up.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from itertools import product
 
 from msgspec.structs import replace
 
-from holdfast.lab.chaos.injectors import host, together, user_bug
+from holdfast.lab.chaos.injectors import Injector, host, together, user_bug
 from holdfast.lab.chaos.scenario import Expected, Scenario
 from holdfast.lab.chaos.scripts import BUGGY
 from holdfast.lab.chaos.table.expected import UNSEEN
@@ -55,7 +55,7 @@ def _pause(who: str, manner: str, seconds: int, *, moves: bool) -> Scenario:
     )
 
 
-def _quiet(name: str, says: str, *what: user_bug.Injector, longer: int) -> Scenario:
+def _quiet(name: str, says: str, *what: Injector, longer: int) -> Scenario:
     return Scenario(
         0,
         f"quiet-{name}",
