@@ -66,12 +66,13 @@ def armed_on_first(bug: str, *, every: int) -> Injector:
 
 
 def loader_stopped(lab: Lab, job: str, rng: Random) -> Done:
-    """A rank gets a child that loads its data; then SIGSTOP to that child alone."""
+    """A rank gets a child that loads its data; then SIGSTOP to that child alone. The child of the
+    next attempt is well.
+    """
     done = armed("load", again="always")(lab, job, rng)
     assert done.rank is not None, "one was drawn"
     pid = target.rank_pid(lab, job, done.rank)
     child = target.wait_for(lambda: target.child_of(pid, "cat"), "a data loader", WITHIN_S)
-    (folder_of(lab, job) / f"load.rank{done.rank}.always").unlink()  # the next attempt has none
     at_s = time.time()
     os.kill(child, signal.SIGSTOP)
     said = f"SIGSTOP to the data loader of rank {done.rank} on {done.node}"
