@@ -42,16 +42,24 @@ def text_of(page: Path) -> str:
 
 
 def rows(page: str) -> list[Told]:
-    """What stands in brackets after `simulated` are lives of the simulator, and no scenarios."""
     cells = ((int(row["number"]), row["scenario"].strip()) for row in ROW.finditer(page))
-    return [Told(n, frozenset(NAME.findall(SIMULATED.sub("", words))), words) for n, words in cells]
+    return [Told(number, _names(words), words) for number, words in cells]
+
+
+def _names(words: str) -> frozenset[str]:
+    """The name of a family is that of all its scenarios; what stands in brackets after `simulated`
+    are lives of the simulator, and no scenarios."""
+    written = NAME.findall(SIMULATED.sub("", words))
+    own = {name: {each.name for each in ALL if each.family == name} for name in written}
+    return frozenset().union(*(own[name] or {name} for name in written))
 
 
 def wrong(page: str) -> list[str]:
     """What it says that is not so, in sentences; none where it agrees."""
     told = rows(page)
     numbers = [row.number for row in told]
-    missing = [f"fault {each} has no row" for each in range(1, FAULTS + 1) if each not in numbers]
+    there = {*range(1, FAULTS + 1), *(each.number for each in ALL)}
+    missing = [f"fault {each} has no row" for each in sorted(there.difference(numbers))]
     return missing + [sentence for row in told for sentence in _wrong_of(row)]
 
 

@@ -14,7 +14,7 @@ from holdfast.lab.chaos.table import checkpoints, drivers, hardware, nodes, paus
 SCENARIOS: tuple[Scenario, ...] = tuple(
     sorted(
         itertools.chain.from_iterable(
-            each.ROWS for each in (pauses, ranks, scripts, nodes, hardware, checkpoints, drivers)
+            each.ROWS for each in (ranks, pauses, scripts, nodes, hardware, checkpoints, drivers)
         ),
         key=lambda row: row.number,
     )

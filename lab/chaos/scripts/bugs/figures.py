@@ -10,8 +10,8 @@ STEP_SHARE_S = 0.06
 
 
 def nan(trainer: Trainer) -> None:
-    """A parameter is no number any more, and soon none is."""
-    trainer.zero.flat.values[0] = float("nan")
+    """Parameters are no numbers any more, and soon those of its peers are none."""
+    trainer.zero.flat.values.fill_(float("nan"))
 
 
 def slow(_trainer: Trainer) -> None:
