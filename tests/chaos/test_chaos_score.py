@@ -208,16 +208,26 @@ ONLY_TOLD = Expected(incident=False, reports="counters")
             Expected(may_be_quiet=True, incidents=1), [], True, "", "", id="nothing, which may be"
         ),
         pytest.param(
-            Expected(may_be_quiet=True, incidents=1), [RIGHT] * 2, False, "infrastructure",
-            "victim", id="more often than it may be",
+            Expected(may_be_quiet=True, incidents=1),
+            [RIGHT] * 2,
+            False,
+            "infrastructure",
+            "victim",
+            id="more often than it may be",
         ),
         pytest.param(
-            EXPECTED, [RIGHT | {"node": None, "rank": None}], False, "infrastructure", "nobody",
+            EXPECTED,
+            [RIGHT | {"node": None, "rank": None}],
+            False,
+            "infrastructure",
+            "nobody",
             id="nobody",
         ),
-        pytest.param(EXPECTED, [RIGHT | {"rank": 3}], False, "infrastructure", "another", id="rank"),
+        pytest.param(
+            EXPECTED, [RIGHT | {"rank": 3}], False, "infrastructure", "another", id="rank"
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_only_told_and_who_is_named(expected, incidents, passed, classed, named):
     found = scored(expected, *incidents, steps_lost=len([e for e in incidents if e["rung"]]))
     assert (found.passed, found.classed, found.named) == (passed, classed, named)
