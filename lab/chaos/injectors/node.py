@@ -105,7 +105,7 @@ def standby_fails_test(lab: Lab, job: str, rng: Random) -> Done:
     _change_test(lab, bad, FLIPS_A_BIT)
     at_s = time.time()
     _type(lab, "nodes", "maintain", standby, "--reason", "new fan")
-    target.wait_for(lambda: _is_evicted(lab, bad), f"eviction of {bad.name}", FOUND_WITHIN_S)
+    target.wait_for(lambda: is_evicted(lab, bad), f"eviction of {bad.name}", FOUND_WITHIN_S)
     _type(lab, "nodes", "restore", standby, "--reason", "it has one")
     said = f"{bad.name} computes wrong, and takes the place of standby {standby}"
     return Done(said=said, node=bad.name, at_s=at_s)
@@ -134,6 +134,6 @@ def _change_test(lab: Lab, node: NodeRecord, added: str) -> None:
     in_node(target.cluster(lab), node, "mount", "--bind", str(bad), str(good))
 
 
-def _is_evicted(lab: Lab, node: NodeRecord) -> bool:
+def is_evicted(lab: Lab, node: NodeRecord) -> bool:
     states: dict[str, str] = {each["name"]: each["state"] for each in lab.nodes()}
     return states[node.name] == "quarantined"

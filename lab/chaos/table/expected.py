@@ -65,3 +65,4 @@ TOLD = replace(UNSEEN, names_rank=False)
 """With `reports`: said, and nothing is done."""
 OF_HARDWARE = Expected(blame=("infrastructure",), kind="kernel-fault", most_steps_lost=STORE_EVERY)
 BROKEN = replace(LOST, blame=("infrastructure",), kind="kernel-fault", incidents=1)
+UNKILLABLE = replace(HANG, must_evict=True, most_steps_lost=3 * STORE_EVERY)

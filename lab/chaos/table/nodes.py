@@ -1,7 +1,8 @@
-"""Faults 3, 14, 19, 40, 46, 47 and 50: a node is lost, its link is bad, or it has to be left."""
+"""Faults 3, 14, 19, 33, 40, 46, 47 and 50: a node is lost, its link is bad, it has to be left."""
 
-from holdfast.lab.chaos.injectors import lemon, link, node
+from holdfast.lab.chaos.injectors import lemon, link, node, stalled
 from holdfast.lab.chaos.scenario import Scenario, Shape
+from holdfast.lab.chaos.scripts import BUGGY
 from holdfast.lab.chaos.table.expected import (
     APART,
     LEMON,
@@ -11,6 +12,7 @@ from holdfast.lab.chaos.table.expected import (
     MOVED,
     NEVER_MET,
     STANDBY,
+    UNKILLABLE,
     UNSEEN,
 )
 
@@ -51,6 +53,15 @@ ROWS: tuple[Scenario, ...] = (
         spec={"timeouts": {"firstStepS": 15}},  # the first step of this job takes one second
         first=link.one_way_from_the_start,
         at_once=True,
+    ),
+    Scenario(
+        33,
+        "rank-unkillable",
+        "a rank waits for a disk that does not answer, and SIGKILL does not end it",
+        stalled.rank_unkillable,
+        UNKILLABLE,
+        script=BUGGY,
+        needs_links=True,
     ),
     Scenario(
         40,

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from pathlib import Path
 
 from holdfast.workload.train import Trainer
 
@@ -32,4 +33,11 @@ def load(_trainer: Trainer) -> None:
     samples.readline()
 
 
-BUGS = {"spin": spin, "pipe": pipe, "load": load}
+def stall(_trainer: Trainer) -> None:
+    """Read a file of a disk that does not answer; a file says which."""
+    where = Path(os.environ["CHAOS_BUGS"]) / "stalled"
+    with open(where.read_text(), "rb", buffering=0) as file:
+        file.read(1)
+
+
+BUGS = {"spin": spin, "pipe": pipe, "load": load, "stall": stall}
