@@ -1,10 +1,11 @@
-"""A file system whose one file never answers a read: `python -m … INIT-PID FOLDER`, until it is killed.
+"""A file system whose one file never answers a read: `python -m … INIT-PID FOLDER`.
 
-Started by `injectors.stalled` in the mounts of a node. Speaks FUSE itself (linux/fuse.h): a read that
-was handed to it and is not answered cannot be killed, as one of a dead file server or disk. When it
+Started by `injectors.stalled` in the mounts of a node. Speaks FUSE itself (linux/fuse.h): a read
+that was handed to it and is not answered cannot be killed, as one of a dead file server or disk. When it
 ends, the kernel fails the read and lets the reader go.
 """
 
+import errno
 import os
 import stat
 import struct
@@ -68,7 +69,8 @@ def answer(operation: int, node: int) -> tuple[int, bytes]:
             return 0, struct.pack("QII", VALID_S, 0, 0) + _attributes(node)
         case Operation.OPEN:
             return 0, struct.pack("QII", 0, DIRECT_IO, 0)
-    return -38, b""  # ENOSYS
+        case _:
+            return -errno.ENOSYS, b""
 
 
 def _attributes(node: int) -> bytes:
