@@ -1,8 +1,8 @@
 """A file system whose one file never answers a read: `python -m … INIT-PID FOLDER`.
 
 Started by `injectors.stalled` in the mounts of a node. Speaks FUSE itself (linux/fuse.h): a read
-that was handed to it and is not answered cannot be killed, as one of a dead file server or disk. When it
-ends, the kernel fails the read and lets the reader go.
+that was handed to it and is not answered cannot be killed, as one of a dead file server or disk.
+When it ends, the kernel fails the read and lets the reader go.
 """
 
 import errno
