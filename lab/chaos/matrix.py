@@ -18,8 +18,19 @@ CLASSES = ("infrastructure", "unknown", "user", "report", "nothing")
 """Whose fault it was said to be; `report`: told, and nothing done."""
 
 
+FIRST = ("rank 0", "the store's node")
 HEADS = (
-    *("#", "done", "n", "right", "at least", *CLASSES, "another named", "innocents"),
+    *(
+        "#",
+        "done",
+        "n",
+        "to rank 0 or its node",
+        "right",
+        "at least",
+        *CLASSES,
+        "another named",
+        "innocents",
+    ),
     *("named s: median, max", "running s: median, max"),
 )
 
@@ -110,7 +121,7 @@ def table(rows: Sequence[Row]) -> str:
 
 def _line(row: Row) -> str:
     classes = [row.classed.get(each) or "" for each in CLASSES]
-    shares = (row.n, row.right, f"{row.at_least:.0%}")
+    shares = (row.n, _first([row]), row.right, f"{row.at_least:.0%}")
     told = (*classes, row.another_named, row.innocents)
     fault = f"`{row.fault}`"
     return _cells((row.number, fault, *shares, *told, _pair(row.named_s), _pair(row.running_s)))
@@ -123,7 +134,13 @@ def _sum(rows: Sequence[Row]) -> str:
         sum(getattr(row, e) for row in rows) for e in ("another_named", "innocents")
     )
     at_least = f"{1 - upper_bound(n - right, n):.1%}" if n else ""
-    return _cells(("", "all", n, right, at_least, *classes, another, innocents, "", ""))
+    return _cells(
+        ("", "all", n, _first(rows), right, at_least, *classes, another, innocents, "", "")
+    )
+
+
+def _first(rows: Sequence[Row]) -> int:
+    return sum(row.roles.get(each, 0) for row in rows for each in FIRST)
 
 
 def _cells(values: Iterable[object]) -> str:

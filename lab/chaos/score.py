@@ -154,8 +154,13 @@ def _blame_right(facts: Facts, acted: Sequence[Incident], judged: Incident | Non
         and judged["blame"] in expected.blame
         and (not expected.kind or judged["kind"] == expected.kind)
         and (not expected.names_node or judged["node"] in (facts.done.node, *together))
+        and judged["node"] in (*_hurt(facts), None)
         and (not expected.names_rank or judged["rank"] == facts.done.rank)
     )
+
+
+def _hurt(facts: Facts) -> tuple[str | None, ...]:
+    return (facts.done.node, *facts.done.also)
 
 
 def _class(judged: Incident | None) -> str:
@@ -170,9 +175,8 @@ def _named(facts: Facts, judged: Incident | None) -> str:
         return ""
     if judged["node"] is None and judged["rank"] is None:
         return "nobody"
-    hurt = (facts.done.node, *facts.done.also)
     other = None not in (facts.done.rank, judged["rank"]) and judged["rank"] != facts.done.rank
-    return "another" if other or judged["node"] not in hurt else "victim"
+    return "another" if other or judged["node"] not in _hurt(facts) else "victim"
 
 
 def _names_part(facts: Facts, incident: Incident) -> bool:

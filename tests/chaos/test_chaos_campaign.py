@@ -175,7 +175,7 @@ def test_the_table_takes_the_place_of_the_one_before() -> None:
     assert "\nold\n" not in once
     assert once.startswith("# Faults\n\n<!--")
     assert once.endswith("more\n")
-    assert "| 1 | `rank-killed` | 1 | 1 | 5% |  | 1 |" in once
+    assert "| 1 | `rank-killed` | 1 | 1 | 1 | 5% |  | 1 |" in once
     widths = {line.count("|") for line in once.splitlines() if line.startswith("|")}
     assert len(widths) == 1
     with pytest.raises(agreement.NoPage, match="no table to be replaced"):

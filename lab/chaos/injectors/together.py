@@ -14,7 +14,7 @@ WITHIN_S = 1.0
 
 
 def drawn(pool: Sequence[Injector]) -> Injector:
-    """Two of the pool, which may be the same fault to two victims. The first is to be found."""
+    """Two of the pool, which may be the same fault to two victims. Either may be found first."""
 
     def do(lab: Lab, job: str, rng: Random) -> Done:
         first, second = rng.choices(pool, k=2)
@@ -24,7 +24,7 @@ def drawn(pool: Sequence[Injector]) -> Injector:
         hurt = filter(None, (*done.also, then.node, *then.also))
         also = tuple(dict.fromkeys(node for node in hurt if node != done.node))
         said = f"{done.said}, and {then.said}"
-        return replace(done, said=said, node=done.node or then.node, also=also)
+        return replace(done, said=said, node=done.node or then.node, rank=None, also=also)
 
     return do
 
