@@ -24,6 +24,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     blame: tuple[str, ...] = ("infrastructure", "unknown")
     names_rank: bool = False  # the incident has to name the victim's rank, not a complainer's
     names_node: bool = True
+    names_hurt: bool = False  # it has to name one of those that were hurt, or nobody
     may_evict: bool = False  # the victim's node
     must_evict: bool = False
     most_steps_lost: int = 2  # counted in steps that all ranks had completed

@@ -154,7 +154,7 @@ def _blame_right(facts: Facts, acted: Sequence[Incident], judged: Incident | Non
         and judged["blame"] in expected.blame
         and (not expected.kind or judged["kind"] == expected.kind)
         and (not expected.names_node or judged["node"] in (facts.done.node, *together))
-        and judged["node"] in (*_hurt(facts), None)
+        and (not expected.names_hurt or judged["node"] in (*_hurt(facts), None))
         and (not expected.names_rank or judged["rank"] == facts.done.rank)
     )
 

@@ -224,6 +224,14 @@ ONLY_TOLD = Expected(incident=False, reports="counters")
             id="nobody",
         ),
         pytest.param(
+            Expected(names_node=False, names_hurt=True),
+            [RIGHT | {"node": "node-9"}],
+            False,
+            "infrastructure",
+            "another",
+            id="a node to which nothing was done",
+        ),
+        pytest.param(
             EXPECTED, [RIGHT | {"rank": 3}], False, "infrastructure", "another", id="rank"
         ),
     ],

@@ -48,7 +48,8 @@ def armed_on_all(bug: str, *, every: int = 0) -> Injector:
             again = ("always", every) if every else ("here", at)
             _arm(folder_of(lab, job), bug, each, *again)
         when = f"at every {every}th step" if every else f"at step {at}"
-        return Done(said=f"all ranks, {when}: {bug}")
+        hosts = tuple(node.name for node in target.hosts_of(lab, job))
+        return Done(said=f"all ranks, {when}: {bug}", also=hosts)
 
     return do
 

@@ -20,11 +20,14 @@ _POOL = (
 )
 _PAIR = replace(
     TWICE,
+    names_hurt=True,
     may_be_quiet=True,  # both may be of those that no rank notices
     blame=("infrastructure", "unknown"),
     most_steps_lost=6 * STORE_EVERY,
 )
-_STORM = Expected(names_node=False, most_steps_lost=STORE_EVERY, told_within_steps=STORE_EVERY)
+_STORM = Expected(
+    names_node=False, names_hurt=True, most_steps_lost=STORE_EVERY, told_within_steps=STORE_EVERY
+)
 _kill = rank.signalled(signal.SIGKILL)
 
 ROWS: tuple[Scenario, ...] = (
