@@ -33,6 +33,8 @@ class Played(msgspec.Struct, frozen=True, kw_only=True):
     run: int
     seed: int
     steps: int
+    took_s: float = 0.0
+    """By the clock on the wall, cluster and all."""
     score: Score | None = None
     skipped: Skipped | None = None
 
@@ -53,9 +55,12 @@ def due(scenarios: Sequence[Scenario], runs: int, played: Iterable[Played]) -> l
     ]
 
 
-def line_of(due: Due, said: Score | Skipped, *, seed: int, steps: int) -> Played:
+def line_of(
+    due: Due, said: Score | Skipped, *, seed: int, steps: int, took_s: float = 0.0
+) -> Played:
     """As it is written down. Pure."""
-    line = Played(number=due.scenario.number, run=due.run, seed=seed, steps=steps)
+    number, rounded_s = due.scenario.number, round(took_s, 1)
+    line = Played(number=number, run=due.run, seed=seed, steps=steps, took_s=rounded_s)
     field = "score" if isinstance(said, Score) else "skipped"
     return msgspec.structs.replace(line, **{field: said})
 

@@ -6,6 +6,7 @@ Called by the command line, which reads the options.
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -50,8 +51,9 @@ def run(
         passed = list(_passed(earlier, scenarios))
         try:
             with logs_told(root), on(root, steps=steps, seed=seed, say=say) as stage:
-                for nth, (one, score) in enumerate(_played(left, stage, as_json=as_json), 1):
-                    ledger.add(line_of(one, score, seed=seed, steps=steps))
+                _train_longest(left, stage)
+                for nth, (one, score, took_s) in enumerate(_played(left, stage, as_json), 1):
+                    ledger.add(line_of(one, score, seed=seed, steps=steps, took_s=took_s))
                     passed += [score.passed] if isinstance(score, Score) else []
                     _tidy(root / folder_of(*one), nth, left, kept=not score.passed or folder)
         except KeyboardInterrupt:
@@ -79,6 +81,13 @@ def _passed(earlier: Sequence[Played], scenarios: Sequence[Scenario]) -> Iterato
     return (each.score.passed for each in earlier if each.score and each.fault in names)
 
 
+def _train_longest(left: Sequence[Due], stage: Stage) -> None:
+    """Left alone, once for all: its losses are also those of shorter jobs."""
+    possible = [one.scenario for one in left if not stage.cannot(one.scenario)]
+    if possible:
+        stage.left_alone(max(possible, key=lambda scenario: scenario.longer))
+
+
 def _tidy(folder: Path, nth: int, left: Sequence[Due], *, kept: object) -> None:
     """What a run left is worth its room where it failed; a campaign of hundreds fills a disk."""
     if not kept:
@@ -88,18 +97,19 @@ def _tidy(folder: Path, nth: int, left: Sequence[Due], *, kept: object) -> None:
 
 
 def _played(
-    left: Sequence[Due], stage: Stage, *, as_json: bool
-) -> Iterator[tuple[Due, Score | Skipped]]:
-    """Each as it is over, once it was shown."""
+    left: Sequence[Due], stage: Stage, as_json: bool
+) -> Iterator[tuple[Due, Score | Skipped, float]]:
+    """Each as it is over, once it was shown, and how long it took in seconds."""
     console = Console()
     for one in left:
+        began_s = time.monotonic()
         score = _one(one, stage)
         if as_json:
             sys.stdout.write(msgspec.json.encode(score).decode() + "\n")
             sys.stdout.flush()
         else:
             console.print(_row(score), soft_wrap=True)
-        yield one, score
+        yield one, score, time.monotonic() - began_s
 
 
 def _one(one: Due, stage: Stage) -> Score | Skipped:
@@ -107,7 +117,6 @@ def _one(one: Due, stage: Stage) -> Score | Skipped:
     scenario, run = one
     if why := stage.cannot(scenario):
         return Skipped(fault=scenario.name, skipped=why)
-    stage.left_alone(scenario)
     try:
         return stage.play(scenario, run)
     except NotPossible as error:

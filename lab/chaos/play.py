@@ -45,7 +45,7 @@ class Stage:
         self.say = say
         self._steps = steps
         self._seed = seed
-        self._undisturbed: dict[int, Losses] = {}
+        self._undisturbed: Losses | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -107,21 +107,25 @@ class Stage:
         return job["phase"], lab.incidents(JOB), lab.story(JOB)["lines"]
 
     def left_alone(self, scenario: Scenario) -> Losses:
-        """The losses of the job that nobody disturbs, trained once for each number of steps.
+        """The losses of the job that nobody disturbs. A longer one that was trained for another
+        scenario has them, too: how long it is to be changes no step of a job.
 
         Raises one of `failures` where it ends badly.
         """
         steps = self._steps * scenario.longer
-        if steps not in self._undisturbed:
-            self.say("reference: the job, left alone")
-            with self.lab(f"reference-{steps}", None) as lab:
-                lab.ready(READY_WITHIN_S)
-                lab.submit(training_job(JOB, steps=steps, folder=lab.run.root, shape=Shape()))
-                job = lab.finished(JOB, within_s=JOB_WITHIN_S)
-            if job["phase"] != "Succeeded":
-                raise TooLate(f"the undisturbed job ended as {job['phase']}: {job['why']}")
-            self._undisturbed[steps] = losses.read(lab.run, JOB)
-        return self._undisturbed[steps]
+        if self._undisturbed is None or self._undisturbed.last_step < steps:
+            self._undisturbed = self._trained(steps)
+        return losses.until(steps, self._undisturbed)
+
+    def _trained(self, steps: int) -> Losses:
+        self.say(f"reference: the job, left alone, {steps} steps")
+        with self.lab(f"reference-{steps}", None) as lab:
+            lab.ready(READY_WITHIN_S)
+            lab.submit(training_job(JOB, steps=steps, folder=lab.run.root, shape=Shape()))
+            job = lab.finished(JOB, within_s=JOB_WITHIN_S)
+        if job["phase"] != "Succeeded":
+            raise TooLate(f"the undisturbed job ended as {job['phase']}: {job['why']}")
+        return losses.read(lab.run, JOB)
 
     def _hurt(self, lab: Lab, scenario: Scenario, rng: Random) -> Done:
         """Bring a job as far as the fault, and do that."""

@@ -134,7 +134,7 @@ class MadeStage(play.Stage):
         assert not self.cannot(scenario), "nothing is trained for what is not played"
         return Losses(by_step={})
 
-    def play(self, scenario: Scenario) -> Score:
+    def play(self, scenario: Scenario, run: int = 1) -> Score:
         if scenario.name == "node-unplugged":
             raise NotPossible("no links")
         return PASSED
