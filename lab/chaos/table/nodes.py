@@ -80,7 +80,7 @@ ROWS: tuple[Scenario, ...] = (
         node.standby_test_hangs,
         UNSEEN,
         needs_links=True,
-        longer=5,
+        longer=10,
         shape=Shape(others=1),
     ),
     Scenario(
