@@ -17,8 +17,8 @@ from holdfast.lab.emulator.namespaces import Kind
 
 PRIORITY = 3
 """LOG_ERR of the kernel's own facility: /dev/kmsg begins a record with it."""
-DOWN_S = 1.0
-"""Longer than a look at the link's flags, shorter than anybody may be silent."""
+DOWN_S, LONG_S = 0.4, 3.0
+"""Shorter, and longer, than a node may be silent and its neighbours be without an answer."""
 BETWEEN_S = 5.0
 ERRORS = 7
 
@@ -57,8 +57,8 @@ def errors_counted(lab: Lab, job: str, rng: Random) -> Done:
     return Done(said=f"{ERRORS} symbol errors on {node.name}", node=node.name, at_s=at_s)
 
 
-def link_flaps(times: int) -> Injector:
-    """The carrier of a node's link is gone for a second, and comes back."""
+def link_flaps(times: int, down_s: float = DOWN_S) -> Injector:
+    """The carrier of a node's link is gone for a moment, and comes back."""
 
     def do(lab: Lab, job: str, rng: Random) -> Done:
         node, at_s = rng.choice(target.hosts_of(lab, job)), time.time()
@@ -66,9 +66,9 @@ def link_flaps(times: int) -> Injector:
             time.sleep(BETWEEN_S if nth else 0.0)
             at_s = time.time()  # the last is what counts
             _set(target.cluster(lab), node, "down")
-            time.sleep(DOWN_S)
+            time.sleep(down_s)
             _set(target.cluster(lab), node, "up")
-        said = f"the link of {node.name} is down for {DOWN_S:g} s, {times} times"
+        said = f"the link of {node.name} is down for {down_s:g} s, {times} times"
         return Done(said=said, node=node.name, at_s=at_s)
 
     return do

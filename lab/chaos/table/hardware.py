@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from holdfast.lab.chaos.injectors import hardware, host, loss
 from holdfast.lab.chaos.scenario import Expected, Scenario, Shape
 from holdfast.lab.chaos.scripts import BUGGY
-from holdfast.lab.chaos.table.expected import BROKEN, OF_HARDWARE, TOLD, UNSEEN
+from holdfast.lab.chaos.table.expected import BROKEN, LOST, OF_HARDWARE, TOLD, UNSEEN
 
 _says, _gpu = hardware.kernel_says, hardware.gpu_is
 _XID = "NVRM: Xid (PCI:0000:3b:00): {}, pid=4242, name=python, {}"
@@ -24,7 +24,7 @@ ROWS: tuple[Scenario, ...] = (
     Scenario(
         17,
         "link-flaps",
-        "the carrier of a node's link is gone for a second, once",
+        "the carrier of a node's link is gone for less than half a second, once",
         hardware.link_flaps(1),
         replace(TOLD, reports="link-down"),
         needs_links=True,
@@ -32,11 +32,20 @@ ROWS: tuple[Scenario, ...] = (
     Scenario(
         17,
         "link-flaps-twice",
-        "the carrier of a node's link is gone for a second, twice within five minutes",
+        "the carrier of a node's link is gone for less than half a second, twice in five minutes",
         hardware.link_flaps(2),
         Expected(blame=("infrastructure",), kind="link-down", may_evict=True, most_steps_lost=10),
         needs_links=True,
         longer=3,
+    ),
+    Scenario(
+        17,
+        "link-flaps-long",
+        "the carrier of a node's link is gone for three seconds, once",
+        hardware.link_flaps(1, hardware.LONG_S),
+        replace(LOST, must_evict=False),
+        needs_links=True,
+        longer=2,
     ),
     Scenario(
         18,
