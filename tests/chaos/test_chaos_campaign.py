@@ -10,6 +10,7 @@ from random import Random
 import msgspec
 import pytest
 
+from holdfast.keeper import state as states
 from holdfast.lab.chaos import agreement, campaign, main, matrix, report
 from holdfast.lab.chaos.campaign import Ledger, NoCampaign, Played, due
 from holdfast.lab.chaos.injectors import Done, together
@@ -18,6 +19,7 @@ from holdfast.lab.chaos.play import Stage
 from holdfast.lab.chaos.scenario import Scenario
 from holdfast.lab.chaos.scenarios import SCENARIOS, chosen
 from holdfast.lab.chaos.score import Score, Skipped
+from holdfast.lab.emulator.leftovers import look
 from holdfast.protocol import exitcodes
 
 SCORE = Score(
@@ -203,13 +205,9 @@ def test_a_page_that_disagrees_is_told_where(
     row: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     number = int(row.split()[1]) if row else 8
-    kept = [
-        line
-        for line in report.PAGE.read_text().splitlines()
-        if not line.startswith(f"| {number} | ")
-    ]
+    rows = report.PAGE.read_text().splitlines()
     page = tmp_path / "faults.md"
-    page.write_text("\n".join([*kept, row]) + "\n")
+    page.write_text("\n".join(row if line.startswith(f"| {number} | ") else line for line in rows))
     told = agreement.wrong(page.read_text())
     assert any(sentence.startswith(said) for sentence in told), told
     with pytest.raises(agreement.NoPage, match="No such file"):
@@ -246,7 +244,7 @@ import sys
 from pathlib import Path
 from holdfast.lab.chaos.main import run
 from holdfast.lab.chaos.scenarios import named
-sys.exit(run([named("rank-killed")], as_json=True, seed=1, steps=60, folder=Path(sys.argv[1]),
+sys.exit(run([named("rank-killed")], as_json=True, seed=1, steps=30, folder=Path(sys.argv[1]),
              runs=9, into=Path(sys.argv[2])))
 """
 
@@ -273,3 +271,7 @@ def test_a_real_campaign_that_is_interrupted_keeps_its_lines_and_leaves_nothing(
     assert line.score.named == "victim"
     assert line.score.role
     assert line.score.at_step
+    labs = [(path, states.load(path)) for path in folder.iterdir()]
+    left = [look(state.run_id, path) for path, state in labs if state is not None]
+    assert len(left) >= 2, "the reference, and the run that was played"
+    assert [each.count for each in left] == [0] * len(left), left
