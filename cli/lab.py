@@ -51,6 +51,7 @@ def register(app: typer.Typer) -> None:
             "holdfast chaos run rank-killed node-lost",
             "holdfast chaos run 4",
             "holdfast chaos run all --json",
+            "holdfast chaos run pauses quiet",
             "holdfast chaos run rank-stopped rank-spins --runs 30 --into FILE",
             "holdfast chaos run all --cluster kubernetes",
             "holdfast chaos run node-lost --cluster kubernetes --kubeconfig FILE",
@@ -131,7 +132,10 @@ def chaos_list(cluster: On = Cluster.LOCAL, json: Json = False) -> None:
 def chaos_run(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME…", help="Faults by name or number, or `all`."),
+        typer.Argument(
+            metavar="NAME…",
+            help="Faults by name or number; `all`; `pauses`, `quiet`: what is none.",
+        ),
     ],
     seed: Annotated[int, typer.Option(help="Draws victims and moments, of each run others.")] = 1,
     runs: Annotated[int, typer.Option(min=1, max=10_000, help="How often each is done.")] = 1,
