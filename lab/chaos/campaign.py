@@ -4,6 +4,7 @@ Called by `chaos.main`, which plays what is due, and by `chaos.report`. A line i
 one that was torn by a kill is dropped: its run is played again.
 """
 
+import fcntl
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -83,19 +84,29 @@ def _lines(file: Path, whole: bytes) -> Iterator[Played]:
             raise NoCampaign(f"{file}, line {number}, is no run of chaos: {error}") from error
 
 
+def _opened(file: Path) -> BinaryIO:
+    """To be appended to, by nobody else as long as it is open. Raises `NoCampaign`."""
+    try:
+        opened = file.open("ab")
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise NoCampaign(f"another campaign goes on in {file}") from error
+    except OSError as error:
+        raise NoCampaign(f"cannot write {file}: {error.strerror}") from error
+    return opened
+
+
 class Ledger:
     """The file, open to be appended to, or none. `torn`: bytes that were dropped from its end."""
 
     def __init__(self, file: Path | None) -> None:
         """Raises `NoCampaign`."""
-        self.played, self.torn = read(file) if file and file.exists() else ([], 0)
+        self.played, self.torn = list[Played](), 0
         self._file: BinaryIO | None = None
-        try:
-            if file:
-                self._file = file.open("ab")
-                self._file.truncate(self._file.seek(0, os.SEEK_END) - self.torn)
-        except OSError as error:
-            raise NoCampaign(f"cannot write {file}: {error.strerror}") from error
+        if file:
+            self._file = _opened(file)
+            self.played, self.torn = read(file)
+            self._file.truncate(self._file.seek(0, os.SEEK_END) - self.torn)
 
     def __enter__(self) -> Self:
         return self

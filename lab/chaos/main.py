@@ -43,8 +43,8 @@ def run(
     Returns an exit code. 0: all passed, 1: some did not, 69: none is possible here, 130: after a
     Ctrl-C. Raises `FAILURES` where not even the job that is left alone ends well.
     """
-    root = folder or Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
     with Ledger(into) as ledger:
+        root = folder or Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
         earlier = [each for each in ledger.played if (each.seed, each.steps) == (seed, steps)]
         left = due(scenarios, runs, earlier)
         _say_where(ledger, left)
@@ -59,7 +59,7 @@ def run(
         except KeyboardInterrupt:
             say("interrupted; cluster and job were taken down")
             return exitcodes.INTERRUPTED
-    if all(passed) and folder is None:
+    if folder is None and (all(passed) or not left):
         shutil.rmtree(root, ignore_errors=True)
     else:
         say(f"logs: {root}")

@@ -134,6 +134,14 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path, content: bytes, 
         Ledger(tmp_path)
 
 
+def test_two_campaigns_do_not_share_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "runs.jsonl"
+    with Ledger(file), pytest.raises(NoCampaign, match="another campaign goes on in"):
+        Ledger(file)
+    with Ledger(file) as again:
+        assert (again.played, again.torn) == ([], 0)
+
+
 def test_runs_are_due_scenario_by_scenario() -> None:
     done = [Played(number=1, run=1, seed=1, steps=60, score=SCORE)]
     left = [(each.scenario.name, each.run) for each in due(TWO, 2, done)]
