@@ -7,6 +7,7 @@ one that was torn by a kill is dropped: its run is played again.
 import fcntl
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
@@ -85,35 +86,41 @@ def _lines(file: Path, whole: bytes) -> Iterator[Played]:
 
 
 def _opened(file: Path) -> BinaryIO:
-    """To be appended to, by nobody else as long as it is open. Raises `NoCampaign`."""
+    """To be appended to. Raises `NoCampaign`."""
     try:
-        opened = file.open("ab")
+        return file.open("ab")
+    except OSError as error:
+        raise NoCampaign(f"cannot write {file}: {error.strerror}") from error
+
+
+def _lock(opened: BinaryIO, file: Path) -> None:
+    try:
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise NoCampaign(f"another campaign goes on in {file}") from error
-    except OSError as error:
-        raise NoCampaign(f"cannot write {file}: {error.strerror}") from error
-    return opened
 
 
 class Ledger:
-    """The file, open to be appended to, or none. `torn`: bytes that were dropped from its end."""
+    """The file, open to be appended to by this one alone, or none. `torn`: bytes that were dropped
+    from its end."""
 
     def __init__(self, file: Path | None) -> None:
         """Raises `NoCampaign`."""
         self.played, self.torn = list[Played](), 0
         self._file: BinaryIO | None = None
-        if file:
-            self._file = _opened(file)
-            self.played, self.torn = read(file)
-            self._file.truncate(self._file.seek(0, os.SEEK_END) - self.torn)
+        with ExitStack() as up:
+            if file:
+                self._file = up.enter_context(_opened(file))
+                _lock(self._file, file)
+                self.played, self.torn = read(file)
+                self._file.truncate(self._file.seek(0, os.SEEK_END) - self.torn)
+            self._up = up.pop_all()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        if self._file:
-            self._file.close()
+        self._up.close()
 
     def add(self, line: Played) -> None:
         """On the disk when it returns: what was paid for is not played again."""
