@@ -5,7 +5,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
 import msgspec
 import pytest
@@ -13,8 +12,6 @@ import pytest
 from holdfast.keeper import state as states
 from holdfast.lab.chaos import agreement, campaign, main, matrix, report
 from holdfast.lab.chaos.campaign import Ledger, NoCampaign, Played, due
-from holdfast.lab.chaos.injectors import Done, together
-from holdfast.lab.chaos.injectors.loss import program
 from holdfast.lab.chaos.play import Stage
 from holdfast.lab.chaos.scenario import Scenario
 from holdfast.lab.chaos.scenarios import SCENARIOS, chosen
@@ -220,31 +217,6 @@ def test_a_page_that_disagrees_is_told_where(
     assert any(sentence.startswith(said) for sentence in told), told
     with pytest.raises(agreement.NoPage, match="No such file"):
         agreement.text_of(tmp_path / "none.md")
-
-
-def test_pairs_are_drawn_from_the_seed_and_both_victims_are_kept(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(together.time, "sleep", lambda _: None)
-    pool = [lambda *_, n=n: Done(said=f"{n}", node=n and f"node-{n}", at_s=n) for n in range(3)]
-    draw = together.drawn(pool)
-    pairs = [draw(None, "", Random(seed)) for seed in range(400)]
-    assert pairs == [draw(None, "", Random(seed)) for seed in range(400)]
-    assert len({pair.said for pair in pairs}) == 9
-    by_words = {pair.said: pair for pair in pairs}
-    assert (by_words["1, and 2"].node, by_words["1, and 2"].also) == ("node-1", ("node-2",))
-    assert (by_words["2, and 2"].node, by_words["2, and 2"].also) == ("node-2", ())
-
-
-def test_the_filter_that_loses_packets_draws_a_share_of_32_bits() -> None:
-    assert program(0.5) == "4,32 0 0 4294963256,53 1 0 2147483648,6 0 0 2,6 0 0 4294967295"
-
-
-def test_a_family_stands_for_its_scenarios_and_healthy_jobs_expect_nothing() -> None:
-    quiet = chosen(["quiet"], SCENARIOS)
-    assert len(quiet) == 5
-    assert not any(each.expected.incident for each in quiet)
-    assert len(chosen(["pauses", "quiet"], SCENARIOS)) == 17
 
 
 INTERRUPTED = """
