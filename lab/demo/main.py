@@ -198,7 +198,7 @@ class Demo:
 
 
 def _on_namespaces(options: Options, folder: Path, view: View) -> Summary:
-    lab = Lab(folder, nodes=NODES, standbys=STANDBYS, racks=2)
+    lab = Lab(folder, nodes=NODES, standbys=STANDBYS, racks=2, gpus=options.fault.shape.gpus)
     with lab:
         demo = Demo(lab, options, view)
         with view:
