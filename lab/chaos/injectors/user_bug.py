@@ -18,8 +18,8 @@ from holdfast.lab.chaos.injectors import Done, Injector, checkpoint, rank
 from holdfast.lab.cluster import Lab
 
 WITHIN_S = 60.0
-SOON = 5
-"""Steps, by which all ranks have seen that they are armed: a second here."""
+SOON = 20
+"""Steps that a driver may be behind its job, or two seconds here, and not yet the end of it."""
 
 
 def armed(bug: str, *, again: str = "") -> Injector:
@@ -39,31 +39,41 @@ def armed(bug: str, *, again: str = "") -> Injector:
 
 def armed_on_all(bug: str, *, every: int = 0) -> Injector:
     """Let all ranks run into `bug`, at the same step: one soon, each time they come to it, or at
-    each multiple of `every`."""
+    each multiple of `every`. Returns once all have met it."""
 
     def do(lab: Lab, job: str, _rng: Random) -> Done:
         pids = target.wait_for(lambda: target.rank_pids(lab, job), f"a rank of {job}", 10.0)
         at = lab.job(job)["step"] + SOON
-        for each in pids:
-            again = ("always", every) if every else ("here", at)
-            _arm(folder_of(lab, job), bug, each, *again)
+        again = ("always", every) if every else ("here", at)
+        at_s = _armed(lab, job, bug, [*pids], *again)
         when = f"at every {every}th step" if every else f"at step {at}"
         hosts = tuple(node.name for node in target.hosts_of(lab, job))
-        return Done(said=f"all ranks, {when}: {bug}", also=hosts)
+        return Done(said=f"all ranks, {when}: {bug}", also=hosts, at_s=at_s)
 
     return do
 
 
 def armed_on_first(bug: str, *, every: int) -> Injector:
-    """Let rank 0, which does such things in most scripts, run into `bug` at such steps."""
+    """Let rank 0, which does such things in most scripts, run into `bug` at such steps. Returns
+    once it has met it."""
 
     def do(lab: Lab, job: str, _rng: Random) -> Done:
-        pid = target.rank_pid(lab, job, 0)
-        _arm(folder_of(lab, job), bug, 0, "always", every)
-        node = target.node_of(lab, pid).name
-        return Done(said=f"rank 0 on {node}, at every {every}th step: {bug}", node=node, rank=0)
+        node = target.node_of(lab, target.rank_pid(lab, job, 0)).name
+        at_s = _armed(lab, job, bug, [0], "always", every)
+        said = f"rank 0 on {node}, at every {every}th step: {bug}"
+        return Done(said=said, node=node, rank=0, at_s=at_s)
 
     return do
+
+
+def _armed(lab: Lab, job: str, bug: str, ranks: list[int], again: str, text: object) -> float:
+    """When all these ranks had met it. Raises `NotThere` where one never did."""
+    arms = [folder_of(lab, job) / f"{bug}.rank{each}" for each in ranks]
+    for arm in arms:
+        write_atomic(Path(f"{arm}.{again}"), str(text).encode())
+    met = [Path(f"{arm}.met") for arm in arms]
+    target.wait_for(lambda: all(each.exists() for each in met), f"{bug} met by {ranks}", WITHIN_S)
+    return time.time()
 
 
 def loader_stopped(lab: Lab, job: str, rng: Random) -> Done:
@@ -78,10 +88,6 @@ def loader_stopped(lab: Lab, job: str, rng: Random) -> Done:
     os.kill(child, signal.SIGSTOP)
     said = f"SIGSTOP to the data loader of rank {done.rank} on {done.node}"
     return replace(done, said=said, at_s=at_s)
-
-
-def _arm(folder: Path, bug: str, rank: int, again: str, text: object) -> None:
-    write_atomic(folder / f"{bug}.rank{rank}.{again}", str(text).encode())
 
 
 def poisoned(lab: Lab, job: str, rng: Random) -> Done:

@@ -26,6 +26,7 @@ def buggy_step(self: Trainer) -> Outcome:
     for name, bug in BUGS.items():
         armed = FOLDER / f"{name}.rank{RANK}"
         if _always(armed, self.progress.step) or _met(Path(f"{armed}.here"), self.progress.step):
+            Path(f"{armed}.met").touch()
             bug(self)
         if armed.exists():
             armed.unlink()
