@@ -7,6 +7,7 @@ The scripts are in `lab/chaos/scripts`; that they have a bug is theirs to know, 
 import os
 import signal
 import time
+from collections.abc import Collection
 from pathlib import Path
 from random import Random
 
@@ -37,18 +38,20 @@ def armed(bug: str, *, again: str = "") -> Injector:
     return do
 
 
-def armed_on_all(bug: str, *, every: int = 0) -> Injector:
-    """Let all ranks run into `bug`, at the same step: one soon, each time they come to it, or at
-    each multiple of `every`. Returns once all have met it."""
+def armed_on_all(bug: str, *, every: int = 0, but: Collection[int] = ()) -> Injector:
+    """Let all ranks, `but` for some, run into `bug`, at the same step: one soon, each time they
+    come to it, or at each multiple of `every`. Returns once all have met it."""
 
     def do(lab: Lab, job: str, _rng: Random) -> Done:
         pids = target.wait_for(lambda: target.rank_pids(lab, job), f"a rank of {job}", 10.0)
         at = lab.job(job)["step"] + SOON
         again = ("always", every) if every else ("here", at)
-        at_s = _armed(lab, job, bug, [*pids], *again)
+        ranks = sorted({*pids}.difference(but))
+        at_s = _armed(lab, job, bug, ranks, *again)
         when = f"at every {every}th step" if every else f"at step {at}"
         hosts = tuple(node.name for node in target.hosts_of(lab, job))
-        return Done(said=f"all ranks, {when}: {bug}", also=hosts, at_s=at_s)
+        said = f"ranks {', '.join(map(str, ranks))}, {when}: {bug}"
+        return Done(said=said, also=hosts, at_s=at_s)
 
     return do
 

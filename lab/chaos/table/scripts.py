@@ -1,4 +1,4 @@
-"""Faults 5, 6, 9, 12, 28 and 30: what users' scripts do, beside those of `ranks`."""
+"""Faults 5, 6, 9, 11 to 13, 28 and 30: what users' scripts do, beside those of `ranks`."""
 
 from msgspec.structs import replace
 
@@ -76,6 +76,16 @@ ROWS: tuple[Scenario, ...] = (
         replace(UNSEEN, untold=("slow",)),
         script=BUGGY,
         longer=8,
+    ),
+    Scenario(
+        13,
+        "last-stage-slow",
+        "the last stage of a pipeline, as the job declares it, computes half as much again",
+        _on_all("slow", every=1, but=(0, 1)),
+        replace(UNSEEN, untold=("slow",), compares_losses=False),  # of another layout
+        script=BUGGY,
+        longer=8,
+        spec={"topology": {"tp": 2, "pp": 2}},
     ),
     Scenario(
         28,
