@@ -84,8 +84,9 @@ def _passed(earlier: Sequence[Played], scenarios: Sequence[Scenario]) -> Iterato
 def _train_longest(left: Sequence[Due], stage: Stage) -> None:
     """Left alone, once for all: its losses are also those of shorter jobs."""
     possible = [one.scenario for one in left if not stage.cannot(one.scenario)]
-    if possible:
-        stage.left_alone(max(possible, key=lambda scenario: scenario.longer))
+    compared = [scenario for scenario in possible if scenario.expected.compares_losses]
+    if compared:
+        stage.left_alone(max(compared, key=lambda scenario: scenario.longer))
 
 
 def _tidy(folder: Path, nth: int, left: Sequence[Due], *, kept: object) -> None:

@@ -108,10 +108,13 @@ class Stage:
 
     def left_alone(self, scenario: Scenario) -> Losses:
         """The losses of the job that nobody disturbs. A longer one that was trained for another
-        scenario has them, too: how long it is to be changes no step of a job.
+        scenario has them, too: how long it is to be changes no step of a job. None where there is
+        nothing to compare.
 
         Raises one of `failures` where it ends badly.
         """
+        if not scenario.expected.compares_losses:
+            return Losses(by_step={})
         steps = self._steps * scenario.longer
         if self._undisturbed is None or self._undisturbed.last_step < steps:
             self._undisturbed = self._trained(steps)
