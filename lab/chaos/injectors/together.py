@@ -1,4 +1,4 @@
-"""Two faults at once, drawn of many: neither waits for what the other does."""
+"""Faults together, or later: two at once, drawn of many, neither of which waits for the other."""
 
 import time
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from holdfast.lab.chaos.injectors import Done, Injector
 from holdfast.lab.cluster import Lab
 
+COMES_WITHIN_S = 300.0
 WITHIN_S = 1.0
 """Between the two at most, a good deal less than a recovery takes."""
 
@@ -35,5 +36,15 @@ def all_of(*each: Injector) -> Injector:
     def do(lab: Lab, job: str, rng: Random) -> Done:
         done = [one(lab, job, rng) for one in each]
         return Done(said="; ".join(one.said for one in done), at_s=done[0].at_s)
+
+    return do
+
+
+def after(step: int, then: Injector) -> Injector:
+    """Once the job has come so far."""
+
+    def do(lab: Lab, job: str, rng: Random) -> Done:
+        lab.wait(job, lambda seen: (seen["step"] or 0) >= step, within_s=COMES_WITHIN_S)
+        return then(lab, job, rng)
 
     return do
