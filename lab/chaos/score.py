@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.lab.chaos import blamed
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.scenario import Expected
 from holdfast.lab.outcome import Incident, Outcome, rounded, victims
@@ -79,8 +80,9 @@ def score(facts: Facts) -> Score:
     """Pass or not, and by how much."""
     expected = facts.expected
     outcome = Outcome.of(facts.incidents, facts.done, expected)
-    judged = _judged(facts, outcome.acted)
-    right = _blame_right(facts, outcome.acted, judged)
+    incidents, acted = facts.incidents, outcome.acted
+    right = blamed.is_right(expected, facts.done, incidents, acted)
+    judged = blamed.judged(expected, facts.done, incidents, acted)
     told = outcome.steps_lost or 0
     unhurt = {*facts.marked} - {*victims(facts.done, expected)}
     innocent = unhurt | {*outcome.innocent}
@@ -111,8 +113,8 @@ def score(facts: Facts) -> Score:
         rank=facts.done.rank,
         role=_role(facts),
         at_step=facts.done.step,
-        classed=_class(judged),
-        named=_named(facts, judged),
+        classed=blamed.as_whose(judged),
+        named=blamed.who(facts.done, judged),
     )
 
 
@@ -125,67 +127,6 @@ def _role(facts: Facts) -> str:
     return "the store's node" if facts.done.node == facts.meets else "another node"
 
 
-def _judged(facts: Facts, acted: Sequence[Incident]) -> Incident | None:
-    """The incident that has to be the right one: the first; of a bad part the first whose evidence
-    has that; where nothing is to be done, the first that had to be told, or else was acted on.
-    """
-    if facts.expected.reports and not acted:
-        told = (each for each in facts.incidents if each["kind"] == facts.expected.reports)
-        return next((each for each in told if each["node"] == facts.done.node), None)
-    return next((each for each in acted if _names_part(facts, each)), None)
-
-
-def _blame_right(facts: Facts, acted: Sequence[Incident], judged: Incident | None) -> bool:
-    """Whether that incident names what was hurt, and nothing was found where nothing was.
-
-    Where one incident has to cover several nodes, lost at once, any may be the one that it names.
-    """
-    expected = facts.expected
-    if any(each["kind"] in expected.untold for each in facts.incidents):
-        return False
-    if expected.may_be_quiet and not acted:
-        return True
-    if not expected.incident:
-        return not acted and (judged is not None or not expected.reports)
-    together = facts.done.also if expected.incidents == 1 else ()
-    return (
-        judged is not None
-        and bool(acted)
-        and judged["blame"] in expected.blame
-        and (not expected.kind or judged["kind"] == expected.kind)
-        and (not expected.names_node or judged["node"] in (facts.done.node, *together))
-        and (not expected.names_hurt or judged["node"] in (*_hurt(facts), None))
-        and (not expected.names_rank or judged["rank"] == facts.done.rank)
-    )
-
-
-def _hurt(facts: Facts) -> tuple[str | None, ...]:
-    return (facts.done.node, *facts.done.also)
-
-
-def _class(judged: Incident | None) -> str:
-    if judged is None:
-        return ""
-    return str(judged["blame"]) if judged["rung"] else "report"
-
-
-def _named(facts: Facts, judged: Incident | None) -> str:
-    """The victim is the rank, where one was hurt and a rank is named, and else its node."""
-    if judged is None:
-        return ""
-    if judged["node"] is None and judged["rank"] is None:
-        return "nobody"
-    other = None not in (facts.done.rank, judged["rank"]) and judged["rank"] != facts.done.rank
-    return "another" if other or judged["node"] not in _hurt(facts) else "victim"
-
-
-def _names_part(facts: Facts, incident: Incident) -> bool:
-    """Whether the evidence says which part of the victim's node is bad, where it has to."""
-    part = f"{facts.done.node}'s {facts.expected.part}"
-    texts = [piece["text"] for piece in incident["evidence"]]
-    return not facts.expected.part or any(part in text for text in texts)
-
-
 def _blame(incident: Incident) -> str:
     rank = "" if incident["rank"] is None else f" rank {incident['rank']}"
     return f"{incident['kind']} {incident['node'] or 'nobody'}{rank} ({incident['blame']})"
@@ -196,8 +137,7 @@ def detected_s(
 ) -> float | None:
     """Until the first decision on the first that acted, or until the bad part was named."""
     acted = Outcome.of(incidents, done, expected).acted
-    told = (each for each in incidents if each["kind"] == expected.reports)
-    first = next(iter(acted or told), None)
+    first = acted[0] if acted else blamed.judged(expected, done, incidents, acted)
     if first is None:
         return None
     number = first["number"]
