@@ -6,8 +6,10 @@ import pytest
 
 from holdfast.lab.chaos.injectors import Done, together
 from holdfast.lab.chaos.injectors.loss import program
+from holdfast.lab.chaos.scenario import Scenario
 from holdfast.lab.chaos.scenarios import SCENARIOS, chosen
 from holdfast.lab.chaos.scripts.stalling import Operation, answer
+from holdfast.protocol.faults import Blame, Kind
 
 
 def test_pairs_are_drawn_from_the_seed_and_both_victims_are_kept(
@@ -33,6 +35,16 @@ def test_a_family_stands_for_its_scenarios_and_healthy_jobs_expect_nothing() -> 
     assert len(quiet) == 5
     assert not any(each.expected.incident for each in quiet)
     assert len(chosen(["pauses", "quiet"], SCENARIOS)) == 17
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_what_a_scenario_expects_are_words_of_the_product(scenario: Scenario) -> None:
+    expected = scenario.expected
+    kinds = filter(None, (expected.kind, expected.reports, *expected.untold))
+    assert {*kinds} <= {*Kind}
+    assert {*expected.blame} <= {*Blame}
+    assert expected.may_evict or not expected.must_evict
+    assert not (expected.reports and expected.incident), "told alone, and nothing is done"
 
 
 @pytest.mark.parametrize(
