@@ -1,11 +1,21 @@
-"""Faults 24 and 25: what a job would start from is damaged."""
+"""Faults 23 to 25: what a job would start from is away, or damaged."""
 
-from holdfast.lab.chaos.injectors import checkpoint, user_bug
+import signal
+
+from holdfast.lab.chaos.injectors import checkpoint, rank, store, user_bug
 from holdfast.lab.chaos.scenario import Scenario
 from holdfast.lab.chaos.scripts import BUGGY
-from holdfast.lab.chaos.table.expected import FROM_STORE, KEEPS_MORE, POISONED
+from holdfast.lab.chaos.table.expected import FROM_STORE, IN_PLACE, KEEPS_MORE, POISONED
 
 ROWS: tuple[Scenario, ...] = (
+    Scenario(
+        23,
+        "store-down",
+        "the store is away for ten seconds, and a rank is killed meanwhile",
+        store.down_and(rank.signalled(signal.SIGKILL)),
+        IN_PLACE,
+        longer=3,
+    ),
     *(
         Scenario(
             24,
