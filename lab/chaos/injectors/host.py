@@ -1,5 +1,6 @@
 """Faults 21, 26, 27 and 28: a node has no memory, disk or processor left for what runs on it."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -30,10 +31,10 @@ while time.monotonic() < end:
 def out_of_memory(lab: Lab, job: str, rng: Random) -> Done:
     """The node of a rank gets a limit, and that rank hoards memory until the kernel kills it."""
     pids = target.rank_pids(lab, job)
-    node = target.node_of(lab, pids[rng.choice(sorted(pids))])
+    victim = rng.choice(sorted(pids))
+    node = target.node_of(lab, pids[victim])
     _limit(lab, node)
-    ranks = [rank for rank, pid in pids.items() if target.node_of(lab, pid).name == node.name]
-    victim, at_s = rng.choice(ranks), time.time()
+    at_s = time.time()
     (user_bug.folder_of(lab, job) / f"hoard.rank{victim}").touch()
     said = f"rank {victim} on {node.name} hoards memory, of which that has {LIMIT_MIB} MiB"
     return Done(said=said, node=node.name, rank=victim, at_s=at_s)
@@ -44,10 +45,10 @@ def _limit(lab: Lab, node: NodeRecord) -> None:
     parent, version, why = cgroups.memory_parent(lab.run_id)
     if parent is None:
         raise NotPossible(why)
-    running = [*processes.marked(lab.run_id, HOLDFAST_NODE=node.name)]
-    group = cgroups.join(parent, node.name, running[0])
-    for pid in running[1:]:
-        cgroups.join(parent, node.name, pid)
+    group = cgroups.join(parent, node.name, node.host_pid)
+    for pid in processes.marked(lab.run_id, HOLDFAST_NODE=node.name):
+        with contextlib.suppress(ProcessLookupError):  # it has ended since
+            cgroups.join(parent, node.name, pid)
     file = "memory.limit_in_bytes" if version == "v1" else "memory.max"
     (group / file).write_text(str(LIMIT_MIB << 20))
 
