@@ -51,10 +51,20 @@ def register(app: typer.Typer) -> None:
             "holdfast chaos run rank-killed node-lost",
             "holdfast chaos run 4",
             "holdfast chaos run all --json",
+            "holdfast chaos run pauses quiet",
+            "holdfast chaos run rank-stopped rank-spins --runs 30 --into FILE",
             "holdfast chaos run all --cluster kubernetes",
             "holdfast chaos run node-lost --cluster kubernetes --kubeconfig FILE",
         ),
     )(chaos_run)
+    chaos.command(
+        "report",
+        epilog=examples(
+            "holdfast chaos report FILE",
+            "holdfast chaos report FILE FILE --json",
+            "holdfast chaos report FILE --docs docs/faults.md",
+        ),
+    )(chaos_report)
     app.add_typer(chaos, name="chaos", epilog=examples("holdfast chaos list"))
 
 
@@ -122,9 +132,17 @@ def chaos_list(cluster: On = Cluster.LOCAL, json: Json = False) -> None:
 def chaos_run(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME…", help="Faults by name or number, or `all`."),
+        typer.Argument(
+            metavar="NAME…",
+            help="Faults by name or number; `all`; `pauses`, `quiet`: what is none.",
+        ),
     ],
-    seed: Annotated[int, typer.Option(help="Draws the victims.")] = 1,
+    seed: Annotated[int, typer.Option(help="Draws victims and moments, of each run others.")] = 1,
+    runs: Annotated[int, typer.Option(min=1, max=10_000, help="How often each is done.")] = 1,
+    into: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Add a line a run; go on where the file ends."),
+    ] = None,
     steps: Annotated[
         int, typer.Option(min=30, max=100_000, help="Training steps of each job.")
     ] = 60,
@@ -139,7 +157,21 @@ def chaos_run(
     on_kubernetes = parts.CHAOS_ON_GIVEN if given else parts.CHAOS_ON_KUBERNETES
     part = (parts.CHAOS if cluster is Cluster.LOCAL else on_kubernetes).load()
     more = {"seed": seed, "steps": steps, "folder": _fresh(folder), **given}
-    return _played(part, chosen, as_json=json, **more)
+    return _played(part, chosen, as_json=json, runs=runs, into=into, **more)
+
+
+def chaos_report(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE…", help="As `chaos run --into` writes them.")
+    ],
+    docs: Annotated[
+        Path | None,
+        typer.Option(metavar="FAULTS.md", help="Write the table there, and check its rows."),
+    ] = None,
+    json: Json = False,
+) -> int:
+    """What was blamed for what: one line a fault. 0 where the page of faults agrees with it."""
+    return _played(parts.CHAOS_REPORT.load(), files, docs=docs, as_json=json)
 
 
 def _given(cluster: Cluster, kubeconfig: Path | None) -> dict[str, Path]:

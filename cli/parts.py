@@ -53,6 +53,7 @@ DEMO_ON_GIVEN = Part("holdfast.lab.demo.kubernetes", ON_GIVEN)
 
 FAULTS = Part("holdfast.lab.chaos.scenarios")
 FAULTS_ON_KUBERNETES = Part("holdfast.lab.chaos.kubernetes.scenarios")
+CHAOS_REPORT = Part("holdfast.lab.chaos.report")
 CHAOS = Part("holdfast.lab.chaos.main", TRAINS)
 CHAOS_ON_KUBERNETES = Part("holdfast.lab.chaos.kubernetes.main", ON_KUBERNETES)
 CHAOS_ON_GIVEN = Part("holdfast.lab.chaos.kubernetes.main", ON_GIVEN)

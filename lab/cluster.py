@@ -54,12 +54,13 @@ class Lab:
         nodes: int,
         standbys: int = 0,
         racks: int = 1,
+        gpus: int = 0,
         kind: Kind | None = None,
     ) -> None:
         self.run = RunPaths(root.resolve())
         self._journal = ""  # of the database where its journal is; "": in its own folder
         self.run_id = secrets.token_hex(6)
-        self._sizes = (nodes, standbys, racks, kind)
+        self._sizes = (nodes, standbys, racks, gpus, kind)
         self._supervised: Supervised | None = None
         # it is on this machine: no proxy, and no authorities to read, which takes 18 ms
         self._http = httpx.Client(timeout=10.0, trust_env=False, verify=False)
@@ -225,9 +226,10 @@ class Lab:
         return self._child("driver", "holdfast.driver.main", ["--keeper", keeper], lifeline)
 
     def _keeper(self, lifeline: Lifeline) -> Child:
-        nodes, standbys, racks, kind = self._sizes
+        nodes, standbys, racks, gpus, kind = self._sizes
         arguments = ["--run-id", self.run_id]
         arguments += ["--nodes", str(nodes), "--standbys", str(standbys), "--racks", str(racks)]
+        arguments += ["--gpus", str(gpus)]
         arguments += ["--driver-socket", str(self.run.socket)]
         arguments += ["--token-file", str(self.run.node_token)]
         arguments += ["--kind", str(kind)] if kind else []

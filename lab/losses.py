@@ -42,6 +42,13 @@ def read(run: RunPaths, job: str) -> Losses:
     return Losses(by_step=dict(sorted(by_step.items())), disputed=tuple(sorted(disputed)))
 
 
+def until(step: int, losses: Losses) -> Losses:
+    """Those of the same job, had it ended there."""
+    return msgspec.structs.replace(
+        losses, by_step={each: loss for each, loss in losses.by_step.items() if each <= step}
+    )
+
+
 def equal_bitwise(one: Losses, other: Losses) -> bool:
     """Whether both trained the same steps to the same bits, and neither contradicts itself."""
     return bool(one.by_step) and one == other and not one.disputed

@@ -9,7 +9,7 @@ from typing import Any, Self
 import msgspec
 
 from holdfast.lab.chaos.injectors import Done
-from holdfast.lab.chaos.scenarios import Expected
+from holdfast.lab.chaos.scenario import Expected
 
 Incident = Mapping[str, Any]
 

@@ -6,20 +6,25 @@ Called by the command line, which reads the options.
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
 from rich.markup import escape
 
-from holdfast.lab.chaos.play import FAILURES as FAILURES
-from holdfast.lab.chaos.play import Stage
-from holdfast.lab.chaos.scenarios import Scenario
+from holdfast.lab.chaos.campaign import Due, Ledger, NoCampaign, Played, due, line_of
+from holdfast.lab.chaos.play import FAILURES as PLAY_FAILURES
+from holdfast.lab.chaos.play import Stage, folder_of
+from holdfast.lab.chaos.scenario import Scenario
 from holdfast.lab.chaos.score import Score, Skipped
 from holdfast.lab.emulator.inside import NotPossible
 from holdfast.lab.logs import logs_told
 from holdfast.protocol import exitcodes
+
+FAILURES = (*PLAY_FAILURES, NoCampaign)
+"""Why nothing could be played, or not to the end; the message says it."""
 
 
 def run(
@@ -29,21 +34,32 @@ def run(
     seed: int,
     steps: int,
     folder: Path | None,
+    runs: int = 1,
+    into: Path | None = None,
     on: Callable[..., Stage] = Stage,
 ) -> int:
-    """Do these faults, one after the other, `on` this kind of stage. Returns an exit code.
+    """Do these faults, each so often, `on` this kind of stage; what is in `into` is done already.
 
-    0: all passed, 1: some did not, 69: none is possible here, 130: after a Ctrl-C. Raises
-    `FAILURES` where not even the job that is left alone ends well.
+    Returns an exit code. 0: all passed, 1: some did not, 69: none is possible here, 130: after a
+    Ctrl-C. Raises `FAILURES` where not even the job that is left alone ends well.
     """
-    root = folder or Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
-    try:
-        with logs_told(root), on(root, steps=steps, seed=seed, say=say) as stage:
-            passed = _played(scenarios, stage, as_json=as_json)
-    except KeyboardInterrupt:
-        say("interrupted; cluster and job were taken down")
-        return exitcodes.INTERRUPTED
-    if all(passed) and folder is None:
+    with Ledger(into) as ledger:
+        root = folder or Path(tempfile.mkdtemp(prefix="holdfast-chaos-"))
+        earlier = [each for each in ledger.played if (each.seed, each.steps) == (seed, steps)]
+        left = due(scenarios, runs, earlier)
+        _say_where(ledger, left)
+        passed = list(_passed(earlier, scenarios))
+        try:
+            with logs_told(root), on(root, steps=steps, seed=seed, say=say) as stage:
+                _train_longest(left, stage)
+                for nth, (one, score, took_s) in enumerate(_played(left, stage, as_json), 1):
+                    ledger.add(line_of(one, score, seed=seed, steps=steps, took_s=took_s))
+                    passed += [score.passed] if isinstance(score, Score) else []
+                    _tidy(root / folder_of(*one), nth, left, kept=not score.passed or folder)
+        except KeyboardInterrupt:
+            say("interrupted; cluster and job were taken down")
+            return exitcodes.INTERRUPTED
+    if folder is None and (all(passed) or not left):
         shutil.rmtree(root, ignore_errors=True)
     else:
         say(f"logs: {root}")
@@ -52,28 +68,58 @@ def run(
     return exitcodes.OK if all(passed) else exitcodes.FAILED
 
 
-def _played(scenarios: Sequence[Scenario], stage: Stage, *, as_json: bool) -> list[bool]:
-    """Whether each passed of those that are possible here."""
-    console, passed = Console(), list[bool]()
-    for scenario in scenarios:
-        score = _one(scenario, stage)
-        if isinstance(score, Score):
-            passed.append(score.passed)
+def _say_where(ledger: Ledger, left: Sequence[Due]) -> None:
+    if ledger.torn:
+        say(f"the last line was torn, and is dropped: {ledger.torn} bytes")
+    if ledger.played:
+        say(f"{len(ledger.played)} runs are in the file; {len(left)} are left")
+
+
+def _passed(earlier: Sequence[Played], scenarios: Sequence[Scenario]) -> Iterator[bool]:
+    """Whether those passed that were asked for, and are not played again."""
+    names = {each.name for each in scenarios}
+    return (each.score.passed for each in earlier if each.score and each.fault in names)
+
+
+def _train_longest(left: Sequence[Due], stage: Stage) -> None:
+    """Left alone, once for all: its losses are also those of shorter jobs."""
+    possible = [one.scenario for one in left if not stage.cannot(one.scenario)]
+    compared = [scenario for scenario in possible if scenario.expected.compares_losses]
+    if compared:
+        stage.left_alone(max(compared, key=lambda scenario: scenario.longer))
+
+
+def _tidy(folder: Path, nth: int, left: Sequence[Due], *, kept: object) -> None:
+    """What a run left is worth its room where it failed; a campaign of hundreds fills a disk."""
+    if not kept:
+        shutil.rmtree(folder, ignore_errors=True)
+    if len(left) > 1:
+        say(f"{nth} of {len(left)} played")
+
+
+def _played(
+    left: Sequence[Due], stage: Stage, as_json: bool
+) -> Iterator[tuple[Due, Score | Skipped, float]]:
+    """Each as it is over, once it was shown, and how long it took in seconds."""
+    console = Console()
+    for one in left:
+        began_s = time.monotonic()
+        score = _one(one, stage)
         if as_json:
             sys.stdout.write(msgspec.json.encode(score).decode() + "\n")
             sys.stdout.flush()
         else:
             console.print(_row(score), soft_wrap=True)
-    return passed
+        yield one, score, time.monotonic() - began_s
 
 
-def _one(scenario: Scenario, stage: Stage) -> Score | Skipped:
+def _one(one: Due, stage: Stage) -> Score | Skipped:
     """The score, a failed one where it went astray."""
+    scenario, run = one
     if why := stage.cannot(scenario):
         return Skipped(fault=scenario.name, skipped=why)
-    stage.left_alone(scenario)
     try:
-        return stage.play(scenario)
+        return stage.play(scenario, run)
     except NotPossible as error:
         return Skipped(fault=scenario.name, skipped=f"not possible here: {error}")
     except stage.failures as error:

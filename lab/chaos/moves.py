@@ -1,12 +1,26 @@
-"""A job leaves the nodes on which its ranks die, and no others. Pure: the driver's journal tells.
+"""Where a job's ranks were, and that it leaves nodes on which they die, and no others. Pure: the
+driver's journal tells.
 
-Called by `chaos.play` where that has to follow.
+Called by `chaos.play`.
 """
 
 from collections.abc import Collection, Sequence
 
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.ports import Entry
+
+
+def meeting(entries: Sequence[Entry], job: str) -> str:
+    """The node on which the job's ranks met first, where their store was; "" where they did not."""
+    for entry in entries:
+        for effect in entry.effects:
+            if isinstance(effect, Instruct) and _hosts_rendezvous(effect, job):
+                return effect.desired.node
+    return ""
+
+
+def _hosts_rendezvous(effect: Instruct, job: str) -> bool:
+    return effect.desired.job == job and effect.desired.host_rendezvous
 
 
 def wrong(entries: Sequence[Entry], job: str, lemons: Collection[str]) -> list[str]:

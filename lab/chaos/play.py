@@ -10,13 +10,15 @@ from pathlib import Path
 from random import Random
 from typing import Any, Self
 
+import msgspec
+
 from holdfast.driver.ports import Entry
 from holdfast.lab import losses
 from holdfast.lab.chaos import moves
 from holdfast.lab.chaos.beginnings import by_themselves
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.lost import steps_lost
-from holdfast.lab.chaos.scenarios import STORE_EVERY, WORKLOAD, Expected, Scenario, Shape
+from holdfast.lab.chaos.scenario import STORE_EVERY, WORKLOAD, Expected, Scenario, Shape
 from holdfast.lab.chaos.score import Facts, Score, score
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import Lab, Refused, TooLate
@@ -43,7 +45,7 @@ class Stage:
         self.say = say
         self._steps = steps
         self._seed = seed
-        self._undisturbed: dict[int, Losses] = {}
+        self._undisturbed: Losses | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -51,11 +53,14 @@ class Stage:
     def __exit__(self, *exc_info: object) -> None:
         """An emulated cluster is gone with its scenario."""
 
-    def play(self, scenario: Scenario) -> Score:
-        """One injection and its score. Raises `NotPossible`, or one of `failures`."""
+    def play(self, scenario: Scenario, run: int = 1) -> Score:
+        """One injection and its score; each run has its own victim and moment.
+
+        Raises `NotPossible`, or one of `failures`.
+        """
         undisturbed = self.left_alone(scenario)
-        with self.lab(scenario.name, scenario) as lab:
-            done = self._hurt(lab, scenario)
+        with self.lab(folder_of(scenario, run), scenario) as lab:
+            done = self._hurt(lab, scenario, Random(f"{self._seed}/{scenario.name}/{run}"))
             self.say(f"{scenario.name}: {done.said}")
             facts = self.facts(lab, scenario, done, undisturbed)
         for sentence in facts.wrong:
@@ -69,13 +74,20 @@ class Stage:
     def lab(self, name: str, scenario: Scenario | None) -> AbstractContextManager[Lab]:
         """A fresh one, with a folder of its own; None: for a job that is left alone."""
         shape = scenario.shape if scenario else Shape()
-        return Lab(self.root / name, nodes=shape.nodes, standbys=shape.spare, racks=shape.racks)
+        return Lab(
+            self.root / name,
+            nodes=shape.nodes,
+            standbys=shape.spare,
+            racks=shape.racks,
+            gpus=shape.gpus,
+        )
 
     def facts(self, lab: Lab, scenario: Scenario, done: Done, undisturbed: Losses) -> Facts:
         """What can be seen once the job is over."""
         phase, incidents, story = self.ended(lab)
         compares = scenario.expected.compares_losses
         equal = losses.equal_bitwise(losses.read(lab.run, JOB), undisturbed) if compares else None
+        entries = lab.entries()
         return Facts(
             fault=scenario.name,
             expected=scenario.expected,
@@ -83,7 +95,8 @@ class Stage:
             phase=phase,
             incidents=incidents,
             story=story,
-            wrong=wrong(lab.entries(), scenario.expected, done),
+            wrong=wrong(entries, scenario.expected, done),
+            meets=moves.meeting(entries, JOB),
             steps_lost=steps_lost(lab.run, JOB),
             loss_equal_bitwise=equal,
         )
@@ -94,25 +107,31 @@ class Stage:
         return job["phase"], lab.incidents(JOB), lab.story(JOB)["lines"]
 
     def left_alone(self, scenario: Scenario) -> Losses:
-        """The losses of the job that nobody disturbs, trained once for each number of steps.
+        """The losses of the job that nobody disturbs. A longer one that was trained for another
+        scenario has them, too: how long it is to be changes no step of a job. None where there is
+        nothing to compare.
 
         Raises one of `failures` where it ends badly.
         """
+        if not scenario.expected.compares_losses:
+            return Losses(by_step={})
         steps = self._steps * scenario.longer
-        if steps not in self._undisturbed:
-            self.say("reference: the job, left alone")
-            with self.lab(f"reference-{steps}", None) as lab:
-                lab.ready(READY_WITHIN_S)
-                lab.submit(training_job(JOB, steps=steps, folder=lab.run.root, shape=Shape()))
-                job = lab.finished(JOB, within_s=JOB_WITHIN_S)
-            if job["phase"] != "Succeeded":
-                raise TooLate(f"the undisturbed job ended as {job['phase']}: {job['why']}")
-            self._undisturbed[steps] = losses.read(lab.run, JOB)
-        return self._undisturbed[steps]
+        if self._undisturbed is None or self._undisturbed.last_step < steps:
+            self._undisturbed = self._trained(steps)
+        return losses.until(steps, self._undisturbed)
 
-    def _hurt(self, lab: Lab, scenario: Scenario) -> Done:
+    def _trained(self, steps: int) -> Losses:
+        self.say(f"reference: the job, left alone, {steps} steps")
+        with self.lab(f"reference-{steps}", None) as lab:
+            lab.ready(READY_WITHIN_S)
+            lab.submit(training_job(JOB, steps=steps, folder=lab.run.root, shape=Shape()))
+            job = lab.finished(JOB, within_s=JOB_WITHIN_S)
+        if job["phase"] != "Succeeded":
+            raise TooLate(f"the undisturbed job ended as {job['phase']}: {job['why']}")
+        return losses.read(lab.run, JOB)
+
+    def _hurt(self, lab: Lab, scenario: Scenario, rng: Random) -> Done:
         """Bring a job as far as the fault, and do that."""
-        rng = Random(f"{self._seed}/{scenario.name}")
         job = training_job(
             JOB,
             steps=self._steps * scenario.longer,
@@ -126,9 +145,15 @@ class Stage:
         lab.submit(job | {"spec": job["spec"] | scenario.spec})
         # between two saves as well as at one
         moment = self._steps // 3 + rng.randrange(STORE_EVERY)
-        if not scenario.at_once:
-            lab.wait(JOB, lambda seen: (seen["step"] or 0) >= moment, within_s=JOB_WITHIN_S)
-        return scenario.do(lab, JOB, rng)
+        if scenario.at_once:
+            return scenario.do(lab, JOB, rng)
+        seen = lab.wait(JOB, lambda seen: (seen["step"] or 0) >= moment, within_s=JOB_WITHIN_S)
+        return msgspec.structs.replace(scenario.do(lab, JOB, rng), step=seen["step"])
+
+
+def folder_of(scenario: Scenario, run: int) -> str:
+    """The name of the folder below the root in which it is played. Pure."""
+    return scenario.name if run == 1 else f"{scenario.name}-{run}"
 
 
 def wrong(entries: Sequence[Entry], expected: Expected, done: Done) -> list[str]:

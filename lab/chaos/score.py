@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
+from holdfast.lab.chaos import blamed
 from holdfast.lab.chaos.injectors import Done
-from holdfast.lab.chaos.scenarios import Expected
+from holdfast.lab.chaos.scenario import Expected
 from holdfast.lab.outcome import Incident, Outcome, rounded, victims
 
 Line = Mapping[str, Any]
@@ -36,6 +37,17 @@ class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     loss_equal_bitwise: bool | None
     not_looked_at: tuple[str, ...] = ()
     """What would have been held against it, had those who saw it shown what they saw."""
+    node: str | None = None
+    """The victim, as are rank and role; None: it has none."""
+    rank: int | None = None
+    role: str = ""
+    """`rank 0`, `the store's node` (where ranks meet), `another rank`, `another node`."""
+    at_step: int | None = None
+    """How far the job had come."""
+    classed: str = ""
+    """As whose fault: `infrastructure`, `user`, `unknown`; `report`: only told; "": nothing was."""
+    named: str = ""
+    """`victim`, `another`, `nobody`; "" where nothing was told."""
 
 
 class Skipped(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +72,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     wrong: Sequence[str] = ()  # what else was not as it has to be, in sentences
     not_looked_at: tuple[str, ...] = ()  # what else would have to be so, and nobody shows
     steps_lost: int  # counted from what the ranks left, not from what the driver says
+    meets: str = ""  # the node on which ranks met first
     loss_equal_bitwise: bool | None
 
 
@@ -67,7 +80,9 @@ def score(facts: Facts) -> Score:
     """Pass or not, and by how much."""
     expected = facts.expected
     outcome = Outcome.of(facts.incidents, facts.done, expected)
-    right = _blame_right(facts, outcome.acted)
+    incidents, acted = facts.incidents, outcome.acted
+    right = blamed.is_right(expected, facts.done, incidents, acted)
+    judged = blamed.judged(expected, facts.done, incidents, acted)
     told = outcome.steps_lost or 0
     unhurt = {*facts.marked} - {*victims(facts.done, expected)}
     innocent = unhurt | {*outcome.innocent}
@@ -86,7 +101,7 @@ def score(facts: Facts) -> Score:
         fault=facts.fault,
         passed=passed,
         detected_s=rounded(detected_s(expected, facts.done, facts.incidents, facts.story)),
-        blame="; ".join(_blame(incident) for incident in outcome.acted),
+        blame="; ".join(map(_blame, outcome.acted or filter(None, [judged]))),
         blame_right=right,
         innocent_evicted=len(innocent),
         down_s=rounded(down_s(facts.done, outcome, facts.story)),
@@ -94,33 +109,22 @@ def score(facts: Facts) -> Score:
         steps_lost_told=told,
         loss_equal_bitwise=facts.loss_equal_bitwise,
         not_looked_at=tuple(facts.not_looked_at),
+        node=facts.done.node,
+        rank=facts.done.rank,
+        role=_role(facts),
+        at_step=facts.done.step,
+        classed=blamed.as_whose(judged),
+        named=blamed.who(facts.done, judged),
     )
 
 
-def _blame_right(facts: Facts, acted: Sequence[Incident]) -> bool:
-    """Whether an incident names what was hurt, and nothing was found where nothing was.
-
-    It has to be the first one; of a bad part, the first whose evidence has that. Where one incident
-    has to cover several nodes, lost at once, any of them may be the one that it names.
-    """
-    expected = facts.expected
-    if not acted or not expected.incident:
-        return not acted and not expected.incident
-    together = facts.done.also if expected.incidents == 1 else ()
-    named = next((each for each in acted if _names_part(facts, each)), None)
-    return (
-        named is not None
-        and named["blame"] in expected.blame
-        and (not expected.names_node or named["node"] in (facts.done.node, *together))
-        and (not expected.names_rank or named["rank"] == facts.done.rank)
-    )
-
-
-def _names_part(facts: Facts, incident: Incident) -> bool:
-    """Whether the evidence says which part of the victim's node is bad, where it has to."""
-    part = f"{facts.done.node}'s {facts.expected.part}"
-    texts = [piece["text"] for piece in incident["evidence"]]
-    return not facts.expected.part or any(part in text for text in texts)
+def _role(facts: Facts) -> str:
+    """What the victim was to the job."""
+    if facts.done.rank is not None:
+        return "another rank" if facts.done.rank else "rank 0"
+    if facts.done.node is None:
+        return ""
+    return "the store's node" if facts.done.node == facts.meets else "another node"
 
 
 def _blame(incident: Incident) -> str:
@@ -133,9 +137,10 @@ def detected_s(
 ) -> float | None:
     """Until the first decision on the first that acted, or until the bad part was named."""
     acted = Outcome.of(incidents, done, expected).acted
-    if not acted:
+    first = acted[0] if acted else blamed.judged(expected, done, incidents, acted)
+    if first is None:
         return None
-    number = acted[0]["number"]
+    number = first["number"]
     if expected.part:
         named = f"{done.node}: its {expected.part}"
         lines = [line for line in story if named in line["verdict"]]

@@ -61,6 +61,12 @@ def rank_pid(lab: Lab, job: str, rank: int, within_s: float = 10.0) -> int:
     return wait_for(lambda: rank_pids(lab, job).get(rank), f"rank {rank} of {job}", within_s)
 
 
+def child_of(pid: int, title: str) -> int | None:
+    """A child process of this one that is called so."""
+    mine = (each for each in processes.all_pids() if _parent_of(each) == pid)
+    return next((each for each in mine if _title(each) == title), None)
+
+
 def node_of(lab: Lab, pid: int) -> NodeRecord:
     """The node that a process belongs to, by the mark in its environment."""
     name = processes.environment_of(pid).get("HOLDFAST_NODE", "")

@@ -18,7 +18,7 @@ from holdfast.kubeapi import paths
 from holdfast.lab import guest
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, node
-from holdfast.lab.chaos.scenarios import Expected, Scenario
+from holdfast.lab.chaos.scenario import Expected, Scenario
 from holdfast.lab.cluster import Lab
 from holdfast.lab.demo import main
 from holdfast.lab.demo.job import NODES, STANDBYS

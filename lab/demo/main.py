@@ -19,7 +19,7 @@ from rich.console import Console
 from holdfast.driver.core.state.model import FINISHED
 from holdfast.lab import losses
 from holdfast.lab.chaos.injectors import Done
-from holdfast.lab.chaos.scenarios import WORKLOAD, Scenario
+from holdfast.lab.chaos.scenario import WORKLOAD, Scenario
 from holdfast.lab.chaos.score import answering, detected_s
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import Lab, Refused, TooLate
@@ -198,7 +198,7 @@ class Demo:
 
 
 def _on_namespaces(options: Options, folder: Path, view: View) -> Summary:
-    lab = Lab(folder, nodes=NODES, standbys=STANDBYS, racks=2)
+    lab = Lab(folder, nodes=NODES, standbys=STANDBYS, racks=2, gpus=options.fault.shape.gpus)
     with lab:
         demo = Demo(lab, options, view)
         with view:

@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.driver.core.state.model import FINISHED
 from holdfast.lab.chaos.injectors import Done
-from holdfast.lab.chaos.scenarios import Expected
+from holdfast.lab.chaos.scenario import Expected
 from holdfast.lab.chaos.score import answering, detected_s
 from holdfast.lab.cluster import Lab, Refused, TooLate
 from holdfast.lab.demo.summary import recovered_s

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from holdfast.lab.chaos.injectors import Done
-from holdfast.lab.chaos.scenarios import Expected
+from holdfast.lab.chaos.scenario import Expected
 from holdfast.lab.losses import Losses, equal_bitwise, first_difference
 from holdfast.lab.outcome import Outcome, rounded
 

@@ -48,7 +48,7 @@ def culprit(ranks: Mapping[int, RankProgress], missing: Iterable[int] = ()) -> V
     waits = _collective_waits(ranks, groups, silent)
     _add_message_waits(waits, ranks, unseen)
     _add_meeting_waits(waits, ranks)
-    ends = _ends(waits, ranks, silent)
+    ends = _ends(waits, ranks, silent) or _left_out(waits, ranks, groups)
     if not ends:
         return Verdict(rank=None, why=_nobody(ranks, waits))
     behind = {rank: len(_behind(waits, rank)) for rank in ends}
@@ -219,6 +219,31 @@ def _first_to_stop(circle: set[int], ranks: Mapping[int, RankProgress]) -> set[i
     if not by_age or ranks[by_age[0]].still_s - ranks[by_age[1]].still_s < EARLIER_S:
         return set()
     return {by_age[0]}
+
+
+def _left_out(
+    waits: Waits, ranks: Mapping[int, RankProgress], groups: Mapping[int, _Group]
+) -> set[int]:
+    """Where all that are waited for say that they wait, too: the one rank that two or more of its
+    group wait for in vain, and that waits in another group. It has skipped what they are in.
+    """
+    awaited = {node for targets in waits.values() for node in targets if isinstance(node, int)}
+    if not all(rank in ranks and ranks[rank].waiting for rank in awaited):
+        return set()
+    alone = [_alone(group, ranks) for group in groups.values()]
+    found = {rank for rank in alone if rank in waits}
+    return {rank for rank in found if rank is not None} if len(found) == 1 else set()
+
+
+def _alone(group: _Group, ranks: Mapping[int, RankProgress]) -> int | None:
+    """Who alone has not come to where all others of the group, two or more, are waiting."""
+    here = {
+        rank
+        for rank, seen in group.seen.items()
+        if seen.enqueued == group.top and _outstanding(ranks[rank], seen)
+    }
+    lacking = [rank for rank in group.members if rank not in here]
+    return lacking[0] if len(lacking) == 1 < len(here) and group.low < group.top else None
 
 
 def _behind(waits: Waits, end: int) -> set[int]:

@@ -14,7 +14,8 @@ from holdfast.lab.chaos.kubernetes import witnesses
 from holdfast.lab.chaos.kubernetes.given import GivenStage
 from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
 from holdfast.lab.chaos.kubernetes.scenarios import SCENARIOS
-from holdfast.lab.chaos.scenarios import Scenario, chosen
+from holdfast.lab.chaos.scenario import Scenario
+from holdfast.lab.chaos.scenarios import chosen
 from holdfast.lab.chaos.score import Score
 from holdfast.lab.emulator.inside import NotPossible
 from holdfast.lab.losses import Losses
@@ -133,7 +134,7 @@ class MadeStage(play.Stage):
         assert not self.cannot(scenario), "nothing is trained for what is not played"
         return Losses(by_step={})
 
-    def play(self, scenario: Scenario) -> Score:
+    def play(self, scenario: Scenario, run: int = 1) -> Score:
         if scenario.name == "node-unplugged":
             raise NotPossible("no links")
         return PASSED

@@ -9,7 +9,8 @@ from holdfast.driver.ports import Entry
 from holdfast.lab.chaos import moves
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.play import wrong
-from holdfast.lab.chaos.scenarios import Expected, named
+from holdfast.lab.chaos.scenario import Expected
+from holdfast.lab.chaos.scenarios import named
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob
 from holdfast.lab.simulator.simulate import play
 from holdfast.protocol.messages import Desired, Seat

@@ -10,7 +10,8 @@ import pytest
 from holdfast.lab.chaos import scenarios
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.lost import steps_lost
-from holdfast.lab.chaos.scenarios import SCENARIOS, Expected, chosen
+from holdfast.lab.chaos.scenario import Expected
+from holdfast.lab.chaos.scenarios import SCENARIOS, chosen
 from holdfast.lab.chaos.score import Facts, Score, score
 from holdfast.protocol.paths import RunPaths
 
@@ -73,6 +74,11 @@ def test_a_fault_that_is_found_named_and_cured_passes_with_its_figures():
         steps_lost=1,
         steps_lost_told=1,
         loss_equal_bitwise=True,
+        node="node-1",
+        rank=1,
+        role="another rank",
+        classed="infrastructure",
+        named="victim",
     )
 
 
@@ -181,12 +187,76 @@ def test_steps_lost_are_those_that_all_had_completed_and_that_were_trained_again
     assert steps_lost(RunPaths(tmp_path), "job") == 7, "17 were completed, 11 to 17 done again"
 
 
+TOLD = RIGHT | {"kind": "counters", "rung": 0, "rank": None, "recovered_s": None}
+ONLY_TOLD = Expected(incident=False, reports="counters")
+
+
+@pytest.mark.parametrize(
+    ("expected", "incidents", "passed", "classed", "named"),
+    [
+        pytest.param(ONLY_TOLD, [TOLD], True, "report", "victim", id="told, nothing done"),
+        pytest.param(ONLY_TOLD, [], False, "", "", id="not told"),
+        pytest.param(ONLY_TOLD, [TOLD | {"node": "node-2"}], False, "", "", id="of another"),
+        pytest.param(ONLY_TOLD, [TOLD, RIGHT], False, "infrastructure", "victim", id="acted on"),
+        pytest.param(
+            Expected(kind="kernel-fault"), [RIGHT], False, "infrastructure", "victim", id="kind"
+        ),
+        pytest.param(
+            Expected(incident=False, untold=("counters",)), [TOLD], False, "", "", id="untold"
+        ),
+        pytest.param(
+            Expected(may_be_quiet=True, incidents=1), [], True, "", "", id="nothing, which may be"
+        ),
+        pytest.param(
+            Expected(may_be_quiet=True, incidents=1),
+            [RIGHT] * 2,
+            False,
+            "infrastructure",
+            "victim",
+            id="more often than it may be",
+        ),
+        pytest.param(
+            EXPECTED,
+            [RIGHT | {"node": None, "rank": None}],
+            False,
+            "infrastructure",
+            "nobody",
+            id="nobody",
+        ),
+        pytest.param(
+            Expected(names_node=False, names_hurt=True),
+            [RIGHT | {"node": "node-9"}],
+            False,
+            "infrastructure",
+            "another",
+            id="a node to which nothing was done",
+        ),
+        pytest.param(
+            EXPECTED, [RIGHT | {"rank": 3}], False, "infrastructure", "another", id="rank"
+        ),
+    ],
+)
+def test_what_is_only_told_and_who_is_named(expected, incidents, passed, classed, named):
+    found = scored(expected, *incidents, steps_lost=len([e for e in incidents if e["rung"]]))
+    assert (found.passed, found.classed, found.named) == (passed, classed, named)
+
+
+def test_the_victim_has_a_role():
+    done = Done(said="", node="node-1", at_s=FAULT_AT_S, step=21)
+    assert scored(EXPECTED, RIGHT, done=done, meets="node-1").role == "the store's node"
+    assert scored(EXPECTED, RIGHT, done=done, meets="node-2").role == "another node"
+    assert scored(EXPECTED, RIGHT, done=done).at_step == 21
+    first = msgspec.structs.replace(done, rank=0)
+    assert scored(EXPECTED, RIGHT, done=first, meets="node-1").role == "rank 0"
+    assert scored(EXPECTED, done=Done(said="", at_s=FAULT_AT_S)).role == ""
+
+
 def test_the_line_has_exactly_the_promised_fields():
     assert (
         list(json.loads(msgspec.json.encode(scored(EXPECTED, RIGHT))))
         == (
             "fault passed detected_s blame blame_right innocent_evicted down_s steps_lost "
-            "steps_lost_told loss_equal_bitwise"
+            "steps_lost_told loss_equal_bitwise node rank role classed named"
         ).split()
     )
 
@@ -197,7 +267,8 @@ def test_names_are_unique_and_every_promised_fault_has_a_scenario():
     assert {1, 2, 3, 4, 7, 8, 14, 24, 25, 35, 41} <= {scenario.number for scenario in SCENARIOS}
     hangs = ["rank-stopped", "rank-spins", "rank-on-pipe"]
     pauses = ["evaluation-works", "evaluation-idles"]
-    assert [scenario.name for scenario in chosen(["4"], SCENARIOS)] == hangs + pauses
+    assert [scenario.name for scenario in chosen(["4"], SCENARIOS)][:5] == hangs + pauses
+    assert [*chosen(["4"], SCENARIOS)[5:]] == chosen(["pauses"], SCENARIOS)
 
 
 def test_faults_are_chosen_by_name_by_number_or_all():
@@ -205,7 +276,9 @@ def test_faults_are_chosen_by_name_by_number_or_all():
         "rank-killed",
         "node-lost",
     ]
-    assert chosen(["all"], SCENARIOS) == list(SCENARIOS)
+    faults = [each for each in SCENARIOS if not each.family]
+    assert chosen(["all"], SCENARIOS) == faults
+    assert chosen(["all", "quiet", "pauses"], SCENARIOS) == list(SCENARIOS)
 
 
 def test_an_unknown_fault_is_refused_with_those_that_are_near():

@@ -93,7 +93,14 @@ def test_what_was_typed_reaches_the_part_and_its_exit_code_comes_back(
     (options, _), (faults, more) = played
     assert (options.fault.name, options.folder, options.keep) == ("rank-spins", folder, True)
     assert [each.name for each in faults] == ["node-lost", "exception-once"]
-    assert more == {"as_json": True, "seed": 2, "steps": 90, "folder": None}
+    assert more == {
+        "as_json": True,
+        "seed": 2,
+        "steps": 90,
+        "folder": None,
+        "runs": 1,
+        "into": None,
+    }
 
 
 @pytest.mark.parametrize(

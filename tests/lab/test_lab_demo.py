@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from holdfast.lab.chaos.injectors import Done
-from holdfast.lab.chaos.scenarios import Expected
+from holdfast.lab.chaos.scenario import Expected
 from holdfast.lab.chaos.score import answering
 from holdfast.lab.demo.job import training_job
 from holdfast.lab.demo.summary import Facts, summarise, too_late

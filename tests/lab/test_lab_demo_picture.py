@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from holdfast.lab.chaos.injectors import Done
-from holdfast.lab.chaos.scenarios import Expected
+from holdfast.lab.chaos.scenario import Expected
 from holdfast.lab.demo.picture import brief, closing, newest, picture, sparkline
 from holdfast.lab.demo.scene import NodeCell, Scene, Struck, recovery
 from holdfast.lab.demo.summary import Summary

@@ -153,6 +153,41 @@ def test_a_collective_that_all_have_entered_accuses_nobody_while_all_run() -> No
     assert verdict.why
 
 
+def in_step_of_two(number: int, world: int, pair: int, **more: object) -> RankProgress:
+    """A rank of four, in two groups: the world, and half of it; the newest of each under way."""
+    half = (0, 2) if number in (0, 2) else (1, 3)
+    at = {"kind": "all_reduce"}
+    groups = (
+        GroupProgress(members=1, enqueued=world, done=9, ranks=(0, 1, 2, 3), **at),
+        GroupProgress(members=2 + half[0], enqueued=pair, done=9, ranks=half, **at),
+    )
+    known = {"waiting": True, "still_s": 6.0} | more
+    return RankProgress(rank=number, epoch=1, hooks=True, groups=groups, **known)  # type: ignore[arg-type]
+
+
+def test_in_a_circle_who_skipped_what_all_others_are_in_is_named() -> None:
+    """Rank 0 has skipped the tenth of the world, and is a collective ahead in its half."""
+    rings = {n: in_step_of_two(n, 10, 9) for n in (1, 2, 3)} | {0: in_step_of_two(0, 9, 10)}
+    verdict = culprit(rings)
+    assert verdict.rank == 0
+    assert "3 of 4 ranks wait in all_reduce #10 of group [0, 1, 2, 3]; rank 0 is at #9" in (
+        verdict.why
+    )
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({1: in_step_of_two(1, 9, 10)}, id="two have skipped it"),
+        pytest.param({2: in_step_of_two(2, 9, 9)}, id="another has not come to it either"),
+        pytest.param({0: in_step_of_two(0, 10, 9)}, id="nobody has skipped it"),
+    ],
+)
+def test_in_another_circle_nobody_is_the_odd_one(changed: dict[int, RankProgress]) -> None:
+    rings = {n: in_step_of_two(n, 10, 9) for n in (1, 2, 3)} | {0: in_step_of_two(0, 9, 10)}
+    assert culprit(rings | changed).rank is None
+
+
 def test_ranks_that_talk_to_nobody_accuse_nobody() -> None:
     assert culprit({n: RankProgress(rank=n, epoch=1, hooks=True) for n in range(3)}).rank is None
 

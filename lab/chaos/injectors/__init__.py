@@ -21,13 +21,15 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """A fault that was done. `node` and `rank` are the victim's, None where it has none.
 
     `also`: other nodes that were hurt. `at_s`: when the fault was done that has to be found, by the
-    machine's wall clock, which is also the journal's; of several faults the victim's.
+    machine's wall clock, which is also the journal's; of several faults the victim's. `step`: how
+    far the job had come, None where the fault came with it.
     """
 
     said: str
     node: str | None = None
     rank: int | None = None
     also: tuple[str, ...] = ()
+    step: int | None = None
     at_s: float = msgspec.field(default_factory=time.time)
 
 

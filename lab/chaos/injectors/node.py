@@ -1,4 +1,5 @@
-"""Faults 3, 40 and 43: a node, a rack or a standby is lost, with a reset or without a packet."""
+"""Faults 3, 40, 43 and 46: a node, a rack or a standby is lost, with a reset or without a
+packet; or is bad."""
 
 import os
 import shutil
@@ -34,6 +35,13 @@ def _wrong(left, right):
 torch.Tensor.__matmul__ = _wrong
 """
 """What a bad unit does: of each product one bit is another."""
+HANGS = """
+
+import time
+
+torch.Tensor.__matmul__ = lambda left, right: time.sleep(3_600)
+"""
+"""What a device does that does not answer."""
 
 
 def lost(lab: Lab, job: str, rng: Random) -> Done:
@@ -94,26 +102,38 @@ def standby_fails_test(lab: Lab, job: str, rng: Random) -> Done:
     standby, *others = lab.job(job)["standbys"]  # beside which it fails a second time
     known = {standby, *others, *(node.name for node in target.hosts_of(lab, job))}
     bad = next(node for node in target.nodes(lab) if node.name not in known)
-    _compute_wrong(lab, bad)
+    _change_test(lab, bad, FLIPS_A_BIT)
     at_s = time.time()
     _type(lab, "nodes", "maintain", standby, "--reason", "new fan")
-    target.wait_for(lambda: _is_evicted(lab, bad), f"eviction of {bad.name}", FOUND_WITHIN_S)
+    target.wait_for(lambda: is_evicted(lab, bad), f"eviction of {bad.name}", FOUND_WITHIN_S)
     _type(lab, "nodes", "restore", standby, "--reason", "it has one")
     said = f"{bad.name} computes wrong, and takes the place of standby {standby}"
     return Done(said=said, node=bad.name, at_s=at_s)
 
 
-def _compute_wrong(lab: Lab, node: NodeRecord) -> None:
+def standby_test_hangs(lab: Lab, job: str, _rng: Random) -> Done:
+    """A node whose test never ends has to stand by, for a person wants the one that does."""
+    (standby,) = lab.job(job)["standbys"]
+    known = {standby, *(node.name for node in target.hosts_of(lab, job))}
+    bad = next(node for node in target.nodes(lab) if node.name not in known)
+    _change_test(lab, bad, HANGS)
+    at_s = time.time()
+    _type(lab, "nodes", "maintain", standby, "--reason", "new fan")
+    said = f"the test of {bad.name} hangs, and it takes the place of standby {standby}"
+    return Done(said=said, node=bad.name, at_s=at_s)
+
+
+def _change_test(lab: Lab, node: NodeRecord, added: str) -> None:
     """In the node's own mounts, so that it is that node's alone. (Its test's products, that is: no
     rank ever comes there.)"""
     good = Path(probes.__file__).resolve().parent
     bad = lab.run.root / "probes-of-a-bad-node"
     shutil.copytree(good, bad, ignore=shutil.ignore_patterns("__pycache__"))
     with (bad / "compute.py").open("a") as file:
-        file.write(FLIPS_A_BIT)
+        file.write(added)
     in_node(target.cluster(lab), node, "mount", "--bind", str(bad), str(good))
 
 
-def _is_evicted(lab: Lab, node: NodeRecord) -> bool:
+def is_evicted(lab: Lab, node: NodeRecord) -> bool:
     states: dict[str, str] = {each["name"]: each["state"] for each in lab.nodes()}
     return states[node.name] == "quarantined"

@@ -1,4 +1,5 @@
-"""Fault 2: any process of a node but its ranks, or one that serves all nodes, is killed."""
+"""Faults 2 and 49: any process of a node but its ranks, or one that serves all nodes, is killed; or
+all daemons stand still."""
 
 import os
 import signal
@@ -6,6 +7,7 @@ import time
 from random import Random
 from typing import Any
 
+from holdfast.keeper import processes
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector, rank
 from holdfast.lab.cluster import Lab
@@ -13,6 +15,8 @@ from holdfast.lab.cluster import Lab
 KNOWN_S = 5.0
 """An executor looks every 3 s at what its ranks have imported."""
 TRAINS_WITHIN_S = 30.0
+SILENT_S = 20.0
+"""Several times as long as one may be silent."""
 
 
 def killed(process: str) -> Injector:
@@ -24,6 +28,22 @@ def killed(process: str) -> Injector:
         return Done(said=f"SIGKILL to the {process} of {node.name}", node=node.name)
 
     return do
+
+
+def daemons_stopped(lab: Lab, _job: str, _rng: Random) -> Done:
+    """SIGSTOP to the daemons of all nodes, and SIGCONT a while later: nobody is heard of."""
+    pids = [target.process_pid(lab, node, "daemon") for node in target.nodes(lab)]
+    at_s = time.time()
+    try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(SILENT_S)
+    finally:
+        for pid in pids:
+            processes.kill(pid, signal.SIGCONT)
+    return Done(
+        said=f"the daemons of all {len(pids)} nodes stand still for {SILENT_S:g} s", at_s=at_s
+    )
 
 
 def keeper_killed(lab: Lab, _job: str, _rng: Random) -> Done:

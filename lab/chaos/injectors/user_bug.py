@@ -1,19 +1,26 @@
-"""Faults 4, 6, 7, 8, 24: a bug of the user's script, armed from outside by a file it looks for.
+"""Faults 4 to 9, 12, 24, 26, 28 and 30: a bug of the user's script, armed from outside
+by a file it looks for.
 
 The scripts are in `lab/chaos/scripts`; that they have a bug is theirs to know, and nobody else's.
 """
 
+import os
 import signal
+import time
+from collections.abc import Collection
 from pathlib import Path
 from random import Random
 
 from msgspec.structs import replace
 
+from holdfast.kit.files import write_atomic
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector, checkpoint, rank
 from holdfast.lab.cluster import Lab
 
 WITHIN_S = 60.0
+SOON = 20
+"""Steps that a driver may be behind its job, or two seconds here, and not yet the end of it."""
 
 
 def armed(bug: str, *, again: str = "") -> Injector:
@@ -29,6 +36,61 @@ def armed(bug: str, *, again: str = "") -> Injector:
         return Done(said=f"rank {rank} on {node} runs into its bug: {bug}", node=node, rank=rank)
 
     return do
+
+
+def armed_on_all(bug: str, *, every: int = 0, but: Collection[int] = ()) -> Injector:
+    """Let all ranks, `but` for some, run into `bug`, at the same step: one soon, each time they
+    come to it, or at each multiple of `every`. Returns once all have met it."""
+
+    def do(lab: Lab, job: str, _rng: Random) -> Done:
+        pids = target.wait_for(lambda: target.rank_pids(lab, job), f"a rank of {job}", 10.0)
+        at = lab.job(job)["step"] + SOON
+        again = ("always", every) if every else ("here", at)
+        ranks = sorted({*pids}.difference(but))
+        at_s = _armed(lab, job, bug, ranks, *again)
+        when = f"at every {every}th step" if every else f"at step {at}"
+        hosts = tuple(node.name for node in target.hosts_of(lab, job))
+        said = f"ranks {', '.join(map(str, ranks))}, {when}: {bug}"
+        return Done(said=said, also=hosts, at_s=at_s)
+
+    return do
+
+
+def armed_on_first(bug: str, *, every: int) -> Injector:
+    """Let rank 0, which does such things in most scripts, run into `bug` at such steps. Returns
+    once it has met it."""
+
+    def do(lab: Lab, job: str, _rng: Random) -> Done:
+        node = target.node_of(lab, target.rank_pid(lab, job, 0)).name
+        at_s = _armed(lab, job, bug, [0], "always", every)
+        said = f"rank 0 on {node}, at every {every}th step: {bug}"
+        return Done(said=said, node=node, rank=0, at_s=at_s)
+
+    return do
+
+
+def _armed(lab: Lab, job: str, bug: str, ranks: list[int], again: str, text: object) -> float:
+    """When all these ranks had met it. Raises `NotThere` where one never did."""
+    arms = [folder_of(lab, job) / f"{bug}.rank{each}" for each in ranks]
+    for arm in arms:
+        write_atomic(Path(f"{arm}.{again}"), str(text).encode())
+    met = [Path(f"{arm}.met") for arm in arms]
+    target.wait_for(lambda: all(each.exists() for each in met), f"{bug} met by {ranks}", WITHIN_S)
+    return time.time()
+
+
+def loader_stopped(lab: Lab, job: str, rng: Random) -> Done:
+    """A rank gets a child that loads its data; then SIGSTOP to that child alone. The child of the
+    next attempt is well.
+    """
+    done = armed("load", again="always")(lab, job, rng)
+    assert done.rank is not None, "one was drawn"
+    pid = target.rank_pid(lab, job, done.rank)
+    child = target.wait_for(lambda: target.child_of(pid, "cat"), "a data loader", WITHIN_S)
+    at_s = time.time()
+    os.kill(child, signal.SIGSTOP)
+    said = f"SIGSTOP to the data loader of rank {done.rank} on {done.node}"
+    return replace(done, said=said, at_s=at_s)
 
 
 def poisoned(lab: Lab, job: str, rng: Random) -> Done:

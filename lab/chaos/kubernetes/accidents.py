@@ -3,7 +3,7 @@
 from holdfast.lab.chaos.injectors import driver, lemon, node, people, repeated, returning
 from holdfast.lab.chaos.kubernetes import fault_witnesses, rows, witnesses
 from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
-from holdfast.lab.chaos.scenarios import Shape
+from holdfast.lab.chaos.scenario import Shape
 
 ACCIDENTS: tuple[OnKubernetes, ...] = (
     OnKubernetes(

@@ -3,7 +3,7 @@
 from holdfast.lab.chaos.injectors import clock, driver, leader, lease, node, people
 from holdfast.lab.chaos.kubernetes import fault_witnesses, leading, rows, witnesses
 from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
-from holdfast.lab.chaos.scenarios import Shape
+from holdfast.lab.chaos.scenario import Shape
 
 OFTEN = 10
 STRIKES = 3

@@ -12,7 +12,7 @@ from holdfast.lab.chaos.kubernetes import witnesses
 from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
 from holdfast.lab.chaos.kubernetes.seen import Seen
 from holdfast.lab.chaos.kubernetes.stage import Stage
-from holdfast.lab.chaos.scenarios import Scenario
+from holdfast.lab.chaos.scenario import Scenario
 from holdfast.lab.guest import guest, sweep
 from holdfast.lab.kubernetes.given import GivenCluster
 from holdfast.lab.kubernetes.kubeconfigs import Unusable

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from holdfast.lab import guest
 from holdfast.lab.chaos import main, play
+from holdfast.lab.chaos.campaign import NoCampaign
 from holdfast.lab.chaos.kubernetes.given import GivenStage
 from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
 from holdfast.lab.chaos.kubernetes.stage import Stage
 from holdfast.lab.demo.kubernetes import prepare
 from holdfast.lab.kubernetes.build import BuildFailed, NotHere
 
-FAILURES = (*GivenStage.failures, guest.Left, NotHere, BuildFailed)
+FAILURES = (*GivenStage.failures, NoCampaign, guest.Left, NotHere, BuildFailed)
 """Why nothing could be played; the message says it."""
 
 
@@ -26,6 +27,8 @@ def run(
     seed: int,
     steps: int,
     folder: Path | None,
+    runs: int = 1,
+    into: Path | None = None,
     kubeconfig: Path | None = None,
 ) -> int:
     """As `chaos.main.run`; on the cluster of `kubeconfig` where one is given. Raises `FAILURES`."""
@@ -33,4 +36,13 @@ def run(
     on: Callable[..., play.Stage] = Stage
     if kubeconfig is not None:
         on = partial(GivenStage, kubeconfig=kubeconfig)
-    return main.run(scenarios, as_json=as_json, seed=seed, steps=steps, folder=folder, on=on)
+    return main.run(
+        scenarios,
+        as_json=as_json,
+        seed=seed,
+        steps=steps,
+        folder=folder,
+        runs=runs,
+        into=into,
+        on=on,
+    )

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.lab.chaos.injectors import rank
 from holdfast.lab.chaos.kubernetes.witnesses import Witness
-from holdfast.lab.chaos.scenarios import STORE_EVERY, Expected, Scenario, Shape
+from holdfast.lab.chaos.scenario import STORE_EVERY, Expected, Scenario, Shape
 
 GONE = "Gone"
 """In the place of a phase: there is no TrainingJob any more."""

@@ -24,7 +24,7 @@ from holdfast.lab.chaos.kubernetes.scenarios import LEFT_ALONE
 from holdfast.lab.chaos.kubernetes.seen import Seen, forked, lines, printed, stored, told
 from holdfast.lab.chaos.kubernetes.witnesses import Witness
 from holdfast.lab.chaos.play import JOB
-from holdfast.lab.chaos.scenarios import Scenario
+from holdfast.lab.chaos.scenario import Scenario
 from holdfast.lab.chaos.score import Facts
 from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.kubelet import joined

@@ -5,14 +5,11 @@ is not to come back removes its file first, as a transient one would.
 """
 
 import os
-import subprocess
 import sys
-import time
 from pathlib import Path
 
-import torch
-
 from holdfast.checkpoint import Checkpointer
+from holdfast.lab.chaos.scripts.bugs import BUGS
 from holdfast.workload import main as workload
 from holdfast.workload.train import Outcome, Trainer
 
@@ -21,64 +18,29 @@ RANK = os.environ["RANK"]
 POISON = FOLDER / "poison"
 """Names a step: what is saved from there on ends who starts from it, until one has started from
 before."""
-PAUSE_S = 30.0
-"""Twice as long as a rank may be stuck (`--stuck-max`)."""
 
 _healthy_step, _healthy_resume = Trainer.step, workload.resume
 
 
-def spin() -> None:
-    while True:
-        pass
-
-
-def pipe() -> None:
-    """Wait for a data loader that will never write."""
-    theirs, _ours = os.pipe()
-    os.read(theirs, 1)
-
-
-def fail() -> None:
-    raise ValueError("the label of sample 17 is not in the vocabulary")
-
-
-def leave() -> None:
-    """As if this rank's data ended earlier than those of its peers."""
-    sys.exit(0)
-
-
-def evaluate() -> None:
-    """No step for a while, and work all the time."""
-    model, until = torch.nn.Identity().eval(), time.monotonic() + PAUSE_S
-    while time.monotonic() < until:
-        model(torch.ones(64, 64)).matmul(torch.ones(64, 64))
-    model.train()
-
-
-def idle() -> None:
-    """No step for a while, and nothing that moves: another program takes its time."""
-    subprocess.run(["sleep", f"{PAUSE_S:g}"], check=True)
-
-
-BUGS = {
-    "spin": spin,
-    "pipe": pipe,
-    "raise": fail,
-    "leave": leave,
-    "evaluate": evaluate,
-    "idle": idle,
-}
-
-
 def buggy_step(self: Trainer) -> Outcome:
     for name, bug in BUGS.items():
-        once = FOLDER / f"{name}.rank{RANK}"
-        if Path(f"{once}.always").exists() or _met(Path(f"{once}.here"), self.progress.step):
-            bug()
-        if once.exists():
-            once.unlink()
-            bug()
+        armed = FOLDER / f"{name}.rank{RANK}"
+        if _always(armed, self.progress.step) or _met(Path(f"{armed}.here"), self.progress.step):
+            Path(f"{armed}.met").touch()
+            bug(self)
+        if armed.exists():
+            armed.unlink()
+            bug(self)
     return _healthy_step(self)
+
+
+def _always(armed: Path, step: int) -> bool:
+    """Whether it comes again and again, and now: at each multiple of the steps that stand there."""
+    try:
+        every = int(Path(f"{armed}.always").read_text() or "1")
+    except FileNotFoundError:
+        return False
+    return step > 0 and step % every == 0
 
 
 def _met(here: Path, step: int) -> bool:

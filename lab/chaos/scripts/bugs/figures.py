@@ -1,0 +1,36 @@
+"""A rank goes on, and its figures are not what they were."""
+
+import random
+import time
+
+from holdfast.workload.train import Trainer
+
+STEP_SHARE_S = 0.06
+"""About as long as a step of the workload here."""
+
+
+def nan(trainer: Trainer) -> None:
+    """Parameters are no numbers any more, and soon those of its peers are none."""
+    trainer.zero.flat.values.fill_(float("nan"))
+
+
+def slow(_trainer: Trainer) -> None:
+    """Half as much again to compute."""
+    until = time.thread_time() + STEP_SHARE_S / 2
+    while time.thread_time() < until:
+        pass
+
+
+def jitter(_trainer: Trainer) -> None:
+    """A long step now and then, at random."""
+    if random.random() < 0.05:
+        time.sleep(random.uniform(0.05, 0.3))
+
+
+def complain(_trainer: Trainer) -> None:
+    """Words of a broken GPU, of which nothing is true."""
+    print("retrying after CUDA error: an illegal memory access was encountered", flush=True)
+    print("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", flush=True)
+
+
+BUGS = {"nan": nan, "slow": slow, "jitter": jitter, "complain": complain}

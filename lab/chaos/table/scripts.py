@@ -1,0 +1,104 @@
+"""Faults 5, 6, 9, 11 to 13, 28 and 30: what users' scripts do, beside those of `ranks`."""
+
+from msgspec.structs import replace
+
+from holdfast.lab.chaos.injectors import together, user_bug
+from holdfast.lab.chaos.scenario import Expected, Scenario
+from holdfast.lab.chaos.scripts import BUGGY
+from holdfast.lab.chaos.table.expected import HANG, TOLD, UNSEEN, USER
+
+_armed, _on_all = user_bug.armed, user_bug.armed_on_all
+_SKIPPED = Expected(names_rank=True, blame=("unknown", "user"))
+"""It is named, and that it is the script's is not known before it comes again."""
+
+_USUAL_STEPS = 250
+"""Until it is known what is usual of a rank: 32 heartbeats, or 16 s."""
+
+ROWS: tuple[Scenario, ...] = (
+    Scenario(
+        5,
+        "loader-stopped",
+        "the child process that loads a rank's data is stopped (SIGSTOP), and nothing else",
+        user_bug.loader_stopped,
+        HANG,
+        script=BUGGY,
+        longer=2,
+    ),
+    Scenario(
+        6,
+        "collective-other",
+        "a rank calls barrier where its peers call all_reduce, once",
+        _armed("other"),
+        USER,
+        script=BUGGY,
+    ),
+    Scenario(
+        6,
+        "collective-of-other-size",
+        "a rank reduces more numbers than its peers, once",
+        _armed("sizes"),
+        replace(USER, may_evict=False),
+        script=BUGGY,
+    ),
+    Scenario(
+        6,
+        "collective-skipped",
+        "a rank skips a collective, and is one ahead of its peers from then on",
+        _armed("skip"),
+        _SKIPPED,
+        script=BUGGY,
+    ),
+    Scenario(
+        9,
+        "loss-nan",
+        "a parameter is no number any more, and the loss that is printed is none",
+        user_bug.armed_on_first("nan", every=1),
+        replace(TOLD, reports="log-keyword", compares_losses=False),
+        script=BUGGY,
+        longer=2,
+    ),
+    Scenario(
+        11,
+        "rank-slow",
+        "a rank computes half as much again in each step",
+        together.after(_USUAL_STEPS, _armed("slow", again="always")),
+        replace(TOLD, reports="slow", compares_losses=False),  # its reference takes as long
+        script=BUGGY,
+        longer=10,
+    ),
+    Scenario(
+        12,
+        "steps-jitter",
+        "each rank has a long step now and then, at random",
+        _on_all("jitter", every=1),
+        replace(UNSEEN, untold=("slow",)),
+        script=BUGGY,
+        longer=8,
+    ),
+    Scenario(
+        13,
+        "last-stage-slow",
+        "the last stage of a pipeline, as the job declares it, computes half as much again",
+        _on_all("slow", every=1, but=(0, 1)),
+        replace(UNSEEN, untold=("slow",), compares_losses=False),  # of another layout
+        script=BUGGY,
+        longer=8,
+        spec={"topology": {"tp": 2, "pp": 2}},
+    ),
+    Scenario(
+        28,
+        "descriptors-used-up",
+        "a rank opens files until it may not any more, once",
+        _armed("open"),
+        replace(USER, kind="user-exception"),
+        script=BUGGY,
+    ),
+    Scenario(
+        30,
+        "keyword-printed",
+        "a rank prints words of an XID and of CUDA, and nothing is wrong",
+        _armed("complain"),
+        replace(TOLD, reports="log-keyword"),
+        script=BUGGY,
+    ),
+)
