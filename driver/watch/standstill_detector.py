@@ -11,7 +11,8 @@ from holdfast.driver.watch.collective_diverged import Odd
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings
-from holdfast.driver.watch.standstill import Still
+from holdfast.driver.watch.standstill_case import JobView
+from holdfast.driver.watch.standstill_limits import Still
 
 
 class Standstills(Detector):
@@ -32,12 +33,19 @@ class Standstills(Detector):
         return findings
 
     def _judged(self, still: Still, job: JobSeen, context: Context) -> tuple[Still, Findings]:
-        expected, now, (pace, unit) = job.expected, context.now, jobs.tempo(job)
-        ranks, cpu, odd = jobs.fresh(job, now), jobs.cpu(job, now), self._odd_of(expected)
-        still, findings = standstill.judge(
-            still, expected, ranks, pace, cpu, context.settings, now, unit, odd
+        now, (pace, unit) = context.now, jobs.tempo(job)
+        view = JobView(
+            expected=job.expected,
+            ranks=jobs.fresh(job, now),
+            pace=pace,
+            cpu=jobs.cpu(job, now),
+            settings=context.settings,
+            now=now,
+            unit=unit,
+            odd=self._odd_of(job.expected),
         )
-        return still, doubt.marked(findings, ranks, len(job.places), job.jumps, now)
+        still, findings = standstill.judge(still, view)
+        return still, doubt.marked(findings, view.ranks, len(job.places), job.jumps, now)
 
     def drop(self, job: str) -> None:
         self._still.pop(job, None)

@@ -25,6 +25,7 @@ WAKES = 0.9
 BUSY_SHARE = 0.5
 """CPU seconds a second above which a rank is at work on something."""
 STOPPED = frozenset({"T", "t"})
+GONE = frozenset({"gone", "Z", "X"})
 """Letters of proc(5)."""
 
 

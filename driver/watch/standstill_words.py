@@ -3,26 +3,22 @@
 Used by `standstill` alone.
 """
 
-from typing import TYPE_CHECKING
-
 from holdfast.driver.watch import standstill_manner
 from holdfast.driver.watch.model import Expectation, evidence, goes_on
 from holdfast.driver.watch.pace import Pace
+from holdfast.driver.watch.standstill_case import Case
 from holdfast.driver.watch.standstill_manner import Manner
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 
-if TYPE_CHECKING:
-    from holdfast.driver.watch.standstill import Case
 
-
-def who(case: "Case") -> str:
+def who(case: Case) -> str:
     """`rank 1 on node-0`, or the job itself."""
     if case.rank is None or case.node is None:
         return case.expected.job
     return f"rank {case.rank} on {case.node}"
 
 
-def summary(case: "Case") -> str:
+def summary(case: Case) -> str:
     """The whole of it in a sentence."""
     why = case.verdict.why[0]
     if case.verdict.rank == case.rank and case.rank is not None:
@@ -33,7 +29,7 @@ def summary(case: "Case") -> str:
     return f"no progress for {case.stood_s:.1f} s, and nobody can be named: {why}"
 
 
-def report(case: "Case", limit_s: float) -> Finding:
+def report(case: Case, limit_s: float) -> Finding:
     """What is said at the floor, long before anything is done."""
     waits = f"{case.expected.job} waits for {case.stood_s:.1f} s"
     if case.young:
@@ -53,7 +49,7 @@ def report(case: "Case", limit_s: float) -> Finding:
     )
 
 
-def _sleeps(case: "Case", limit_s: float) -> str:
+def _sleeps(case: Case, limit_s: float) -> str:
     """That it does, where one sleep is all that it did, and ends before anything is done."""
     seen = case.seen
     if seen is None or seen.sleep_s < case.idle_s or seen.sleep_left_s > limit_s - case.idle_s:
@@ -61,7 +57,7 @@ def _sleeps(case: "Case", limit_s: float) -> str:
     return standstill_manner.told(seen, Manner.ASLEEP, case.cpu)
 
 
-def _then(case: "Case", limit_s: float) -> str:
+def _then(case: Case, limit_s: float) -> str:
     """What is done, when, and what gives it longer."""
     if case.young:
         return (
@@ -84,12 +80,12 @@ def all_clear(named: str, expected: Expectation, pace: Pace) -> Finding:
     return goes_on(expected, pace.step, f"{expected.job} goes on by itself{waited}")
 
 
-def evidence_of(case: "Case", limit_s: float) -> tuple[Evidence, ...]:
+def evidence_of(case: Case, limit_s: float) -> tuple[Evidence, ...]:
     """What the finding rests on."""
     return (_stood(case, limit_s, over=True), *_reasons(case))
 
 
-def fix(case: "Case") -> str:
+def fix(case: Case) -> str:
     """Which option would have let it go on, in a sentence."""
     if case.young:
         return "A longer firstStepS (`holdfast run --first-step`) gives it more time."
@@ -103,20 +99,20 @@ def fix(case: "Case") -> str:
     return "If it only pauses there, `with holdfast.telemetry.pause():` around it says so."
 
 
-def _reasons(case: "Case") -> tuple[Evidence, ...]:
+def _reasons(case: Case) -> tuple[Evidence, ...]:
     said = [*_does(case), *case.verdict.why]
     if case.seen is not None and case.seen.unseen and case.manner is Manner.STUCK:
         said.append(f"what it moves could not be seen: {', '.join(case.seen.unseen)}")
     return tuple(evidence("detector", sentence) for sentence in said)
 
 
-def _does(case: "Case") -> list[str]:
+def _does(case: Case) -> list[str]:
     return (
         [standstill_manner.told(case.seen, case.manner, case.cpu)] if case.seen is not None else []
     )
 
 
-def _stood(case: "Case", limit_s: float, *, over: bool) -> Evidence:
+def _stood(case: Case, limit_s: float, *, over: bool) -> Evidence:
     pace, stood_s = case.pace, case.stood_s
     usual = f"; a {case.unit} takes {pace.median_s:.2g} s" if pace.median_s is not None else ""
     bound = f"{'where' if over else 'and'} {limit_s:.1f} s are allowed"

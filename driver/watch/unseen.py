@@ -12,7 +12,7 @@ import msgspec
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.jobs import JobSeen, RankSeen
 from holdfast.driver.watch.model import Findings, NodeSeen, evidence
-from holdfast.driver.watch.standstill import GONE
+from holdfast.driver.watch.standstill_manner import GONE
 from holdfast.protocol.faults import Finding, Kind, Weight
 
 NO_MORE_S = 15.0

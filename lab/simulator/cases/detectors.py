@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.driver.core.state.model import Job
 from holdfast.driver.follow.feed import expectation
-from holdfast.driver.watch.standstill import FACTOR, LONGEST_S
+from holdfast.driver.watch.standstill_limits import FACTOR, LONGEST_S
 from holdfast.lab.simulator.cases.trouble import Manner
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 

@@ -1,0 +1,128 @@
+"""How long a job may stand still before that is said, and before something is done. Pure.
+
+Asked by `standstill`. Said early of a rank that does not run, which is no work; else at the floor
+of the job.
+"""
+
+import msgspec
+
+from holdfast.driver.watch.model import Expectation, Settings
+from holdfast.driver.watch.pace import Pace
+from holdfast.driver.watch.standstill_case import Case
+from holdfast.driver.watch.standstill_manner import Manner, just_dark, moves, stuck_limit_s
+
+NAMED_S = 2.0
+"""Before a rank that does not run is named; what is done comes at the job's own floor."""
+DARK_FLOORS = 6
+"""Floors after which a rank whose process does not run is a hang also before the first step."""
+YOUNG_SAID = 0.5
+"""Share of its time before the first step that is over when people are told that it makes none."""
+FACTOR, LONGEST_S = 4, 3_600.0
+"""Each restart at one spot makes the next one there so much later, up to an hour."""
+PULSE_LATE_S = 1.0
+"""By how much a pulse that stopped with the job may seem younger than its last step: a sample and a
+heartbeat. (One that has only just stopped is a call that lets no other thread run.)"""
+
+
+class Still(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """State of one job: what was told, and what paused before."""
+
+    epoch: int
+    began_s: float
+    looked_s: float = 0.0  # when waits were last followed
+    told_epoch: int | None = None
+    named: str = ""  # whom the standstill under way was said to be of
+    named_step: int = 0
+    named_s: float = 0.0  # the limit that was said with it: a shorter one is said, too
+    idle_s: float = 0.0  # longest that nothing moved in a standstill that ended by itself
+    dead_s: float = 0.0  # longest such one of ranks that did not run
+    worst: tuple[float, float] = (0.0, 0.0)  # the same of the one under way
+
+
+def said_after_s(still: Still, case: Case, settings: Settings) -> float:
+    """Before it is said, and nothing done."""
+    expected, pace = case.expected, case.pace
+    if case.young:
+        return YOUNG_SAID * expected.first_step_s
+    if case.manner is not Manner.DEAD:
+        return patience_s(expected, pace, settings)
+    usual_s = settings.hang_periods * (pace.median_s or 0.0)
+    return max(usual_s, NAMED_S, 2 * pace.pause_s, 2 * still.dead_s)
+
+
+def is_unsure(case: Case) -> bool:
+    """Whether it is too early to say that the rank does not run."""
+    return case.manner is Manner.DEAD and just_dark(case.seen)
+
+
+def looked_at_after_s(expected: Expectation, pace: Pace, settings: Settings) -> float:
+    """Before that nothing is looked at: nothing is said or done of any case."""
+    if pace.stepped_s is None:
+        return min(YOUNG_SAID * expected.first_step_s, DARK_FLOORS * expected.hang_floor_s)
+    usual_s = settings.hang_periods * (pace.median_s or 0.0)
+    return min(max(usual_s, NAMED_S), expected.pause_max_s)
+
+
+def patience_s(expected: Expectation, pace: Pace, settings: Settings) -> float:
+    """How long the job may go without a step before that is said."""
+    if pace.stepped_s is None:
+        return expected.first_step_s
+    return max(_steps_s(expected, pace, settings), 2 * pace.pause_s)
+
+
+def _steps_s(expected: Expectation, pace: Pace, settings: Settings) -> float:
+    if pace.stepped_s is None:
+        return expected.first_step_s
+    return max(settings.hang_periods * (pace.median_s or 0.0), expected.hang_floor_s)
+
+
+def limit_of(still: Still, case: Case, settings: Settings) -> float:
+    """How long the job may go without a step before something is done."""
+    expected, floor_s = case.expected, case.expected.hang_floor_s
+    if case.apart_s:
+        return _more(expected, case.spot, floor_s)
+    if case.young:
+        limit_s = expected.first_step_s if _dark_s(case) is None else DARK_FLOORS * floor_s
+        return _more(expected, case.spot, limit_s)
+    usual_s = _steps_s(expected, case.pace, settings)
+    if case.manner is Manner.DEAD:
+        known_s = max(2 * still.dead_s, min(2 * case.pace.pause_s, 2 * floor_s))
+        return _more(expected, case.spot, max(usual_s, known_s))
+    if case.manner is Manner.STUCK:
+        limit_s = max(usual_s, stuck_limit_s(case.seen, expected.stuck_s), 2 * still.idle_s)
+        return _more(expected, case.spot, limit_s)
+    return _more(expected, case.spot, max(usual_s, expected.pause_max_s))
+
+
+def _dark_s(case: Case) -> float | None:
+    """For how long a rank before its first step has not run at all; None where it has a way to.
+
+    A library that is being loaded lets no pulse go, and from a slow disk needs no CPU: it moves.
+    """
+    seen = case.seen
+    if not case.young or case.manner is not Manner.DEAD or seen is None:
+        return None
+    if case.cpu.busy or moves(seen):
+        return None
+    since_s = (case.stood_s, seen.silent_s + PULSE_LATE_S, seen.moved_s)
+    return min(each for each in since_s if each is not None)
+
+
+def _more(expected: Expectation, spot: str, limit_s: float) -> float:
+    """Later for each restart that the spot has had."""
+    restarts = expected.spots.get(spot, 0)
+    return max(limit_s, min(limit_s * float(FACTOR) ** restarts, LONGEST_S))
+
+
+def counted_s(case: Case) -> float:
+    """For how long the case is what it is: a rank that worked until now is not yet stuck."""
+    if case.apart_s:
+        return case.apart_s
+    if (dark_s := _dark_s(case)) is not None:
+        return dark_s
+    seen = case.seen
+    if case.manner is Manner.STUCK and not case.young:
+        return min(case.stood_s, case.idle_s)
+    if case.manner is not Manner.DEAD or seen is None:
+        return case.stood_s
+    return min(case.stood_s, seen.silent_s + PULSE_LATE_S)
