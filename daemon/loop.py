@@ -15,11 +15,13 @@ from holdfast.daemon.samplers import gpus
 from holdfast.daemon.samplers.gpus import Gpus
 from holdfast.daemon.samplers.guard import Guard
 from holdfast.daemon.samplers.logs import KernelLog
+from holdfast.daemon.samplers.nccl import NcclWords
 from holdfast.daemon.samplers.nics import Nics
 from holdfast.daemon.samplers.outputs import Outputs
 from holdfast.daemon.samplers.pressure import HostPressure
 from holdfast.daemon.samplers.processes import Sibling
 from holdfast.daemon.samplers.progress import Progress
+from holdfast.daemon.samplers.ras import Ras
 from holdfast.daemon.samplers.readings import sendable
 from holdfast.daemon.samplers.starved import Whose
 from holdfast.daemon.samplers.tail import KernelMessages, Tail
@@ -33,6 +35,7 @@ from holdfast.protocol.messages import (
     LogHit,
     NicRates,
     Pressure,
+    RankProgress,
     Refused,
     ToDaemon,
     WatchOrder,
@@ -70,6 +73,7 @@ class Daemon:
         self._outputs = Outputs(paths.outputs, paths.outputs_read)
         self._pressure = HostPressure(paths.scratch)
         self._gpus = Gpus(gpus.source(paths.gpus, emulated=_is_emulated(paths)))
+        self._nccl = NcclWords(Ras(clock))
         self._executor = Sibling(parent)
         self._guard = Guard()
         self._prober = Prober(clock, settings.probe_port)
@@ -182,25 +186,29 @@ class Daemon:
         now, ask = self._clock.monotonic_s(), self._guard.ask
         self._sequence += 1
         self._hits = deque(((at or self._sequence, hit) for at, hit in self._hits), maxlen=HITS)
+        nobody: tuple[RankProgress, ...] = ()
+        ranks = ask("progress", lambda: self._progress.ranks(now), nobody)
         return Heartbeat(
             node=self._settings.node,
             incarnation=self._incarnation,
             sequence=self._sequence,
             uptime_s=now - self._began_s,
             executor_alive=self._executor_alive,
-            ranks=ask("progress", lambda: self._progress.ranks(now), ()),
+            ranks=ranks,
             nics=ask("nics", lambda: self._nics.sample(now), ()),
             probes=self._prober.probes(),
             logs=tuple(hit for _, hit in self._hits),
             pressure=ask("pressure", self._pressure.sample, Pressure()),
             urgent=urgent,
             gpus=ask("GPUs", lambda: self._gpus.sample(now), ()),
+            nccl=ask("NCCL", lambda: self._nccl.sample(ranks, now), None),
             unreadable=self._unreadable(),
         )
 
     def _unreadable(self) -> tuple[str, ...]:
         """What cannot be read now, in few words: people see it with the node."""
-        samplers = (self._nics, self._kernel, self._outputs, self._pressure, self._gpus)
+        host = (self._nics, self._kernel, self._pressure)
+        samplers = (*host, self._outputs, self._gpus, self._nccl)
         said = [each for sampler in samplers for each in sampler.unreadable]
         said += [*self._guard.unreadable, *self._progress.unreadable]
         more = [f"and {len(said) - MOST_SAID} more"] if len(said) > MOST_SAID else []

@@ -441,6 +441,34 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     recovery: str = ""  # what its driver wants done: "reset", "reboot", …
 
 
+class NcclRank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A rank of which NCCL itself tells something, as its RAS knows it: by host and pid."""
+
+    what: str  # "dead", "silent", "failed", "left", "behind"
+    host: str
+    pid: int
+    rank: int | None = None  # of the whole job, where one communicator has all its ranks
+    error: int = 0  # of ncclResult_t
+    communicator: str = ""  # its hash, for what is told of one
+    size: int = 0  # of that
+    operation: str = ""  # in which it is behind
+    launched: int = 0  # of these by it
+    furthest: int = 0  # of these by the first
+    furthest_ranks: int = 0  # how many have launched as many
+
+
+class Nccl(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What NCCL told of a job that stands still, asked on the node of its rank 0."""
+
+    job: str
+    epoch: int
+    version: str
+    communicators: int = 0
+    world: int = 0  # ranks of the communicator that ranks are named after; 0: none is known
+    ranks: tuple[NcclRank, ...] = ()  # the gravest first
+    more: int = 0  # of these that are not listed
+
+
 class Heartbeat(Message, frozen=True):
     """Once a period, and at once with `urgent` set when it cannot wait."""
 
@@ -456,6 +484,7 @@ class Heartbeat(Message, frozen=True):
     pressure: Pressure = Pressure()
     urgent: bool = False
     gpus: tuple[Gpu, ...] = ()
+    nccl: Nccl | None = None  # while a job stands still
     unreadable: tuple[str, ...] = ()  # what this daemon cannot read now, and why
 
 

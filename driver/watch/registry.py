@@ -13,6 +13,7 @@ from holdfast.driver.watch.kernel import KernelFaults
 from holdfast.driver.watch.links import BadLinks
 from holdfast.driver.watch.logs import LogLines
 from holdfast.driver.watch.losses import BadLosses
+from holdfast.driver.watch.nccl import NcclWords
 from holdfast.driver.watch.pair_unreachable import UnreachablePairs
 from holdfast.driver.watch.saves_skipped import SkippedSaves
 from holdfast.driver.watch.silence_detector import SilentNodes
@@ -27,7 +28,7 @@ from holdfast.driver.watch.unseen import UnseenRanks
 
 def detectors() -> tuple[Detector, ...]:
     """One of each, that know nothing yet."""
-    diverged = DivergedCollectives()
+    diverged, nccl = DivergedCollectives(), NcclWords()
     return (
         KernelFaults(),
         HostPressure(),
@@ -38,7 +39,8 @@ def detectors() -> tuple[Detector, ...]:
         UnreachablePairs(),
         SlowRanks(),
         UnseenRanks(),
-        Standstills(odd_of=diverged.odd_of),
+        nccl,
+        Standstills(odd_of=diverged.odd_of, nccl=nccl),
         SkippedCollectives(),
         diverged,
         BadLosses(),

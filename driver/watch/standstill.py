@@ -2,12 +2,13 @@
 
 Standing still is: no step completed by all for longer than max(3 median steps, a floor, twice the
 longest pause that ended by itself), and nothing moving in any ring for a second (ten samples). It
-is said then, of a rank that does not run after two seconds; what is done about it depends on the manner (see `standstill_manner`): a dead rank is
-acted on at once, one that is stuck after the job's `stuckMaxS`, one that works on something after
-its `pauseMaxS`, and one that sleeps not before its sleep is over. Each restart that a place in the
-job's script has had makes these longer. Ranks in collectives that can never meet do not pause:
-they are acted on at the floor. Before its first step a job has a limit of its own, for whatever it
-prepares; but a process that does not run at all, nor loads anything, prepares nothing.
+is said then, and of a rank that does not run after two seconds; what is done about it depends on
+the manner (see `standstill_manner`): a dead rank is acted on at the floor, one that is stuck after
+the job's `stuckMaxS`, one that works on something after its `pauseMaxS`, and one that sleeps not
+before its sleep is over. Each restart that a place in the job's script has had makes these longer.
+Ranks in collectives that can never meet do not pause: they are acted on at the floor. Before its
+first step a job has a limit of its own, for whatever it prepares; but a process that does not run
+at all, nor loads anything, prepares nothing.
 """
 
 import msgspec

@@ -1,7 +1,7 @@
 """`Standstills`: looks at each job for whether it stands still, and keeps what `standstill` knows.
 
 Pure. The pace, the ranks and what they use are the job's; who is in another collective than its
-peers is asked of the detector that found it.
+peers is asked of the detector that found it, and what NCCL says is put beside what is found.
 """
 
 from collections.abc import Callable
@@ -11,15 +11,17 @@ from holdfast.driver.watch.collective_diverged import Odd
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings
+from holdfast.driver.watch.nccl import NcclWords
 from holdfast.driver.watch.standstill_case import JobView
 from holdfast.driver.watch.standstill_limits import Still
 
 
 class Standstills(Detector):
-    """`odd_of`: who of an attempt's ranks is in another collective than its peers."""
+    """`odd_of`: who of an attempt's ranks is in another collective than its peers. `nccl`: what
+    NCCL itself says of a job."""
 
-    def __init__(self, *, odd_of: Callable[[Expectation], Odd | None]) -> None:
-        self._odd_of = odd_of
+    def __init__(self, *, odd_of: Callable[[Expectation], Odd | None], nccl: NcclWords) -> None:
+        self._odd_of, self._nccl = odd_of, nccl
         self._still: dict[str, Still] = {}
 
     def looked_at(self, job: JobSeen, context: Context) -> Findings:
@@ -30,7 +32,7 @@ class Standstills(Detector):
         else:
             still, findings = self._judged(still, job, context)
         self._still[name] = still
-        return findings
+        return self._nccl.beside(findings, job, context, named=bool(still.named))
 
     def _judged(self, still: Still, job: JobSeen, context: Context) -> tuple[Still, Findings]:
         now, (pace, unit) = context.now, jobs.tempo(job)

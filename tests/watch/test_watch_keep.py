@@ -79,4 +79,4 @@ def test_what_still_runs_is_watched_whoever_says_that_it_has_ended(cluster: Any)
         if progress.rank == 2
         else replace(progress, process="S")
     )
-    assert [each.kind for each in two.go(10)] == [Kind.HANG]
+    assert [each.kind for each in two.go(10)] == [Kind.STANDSTILL, Kind.HANG]

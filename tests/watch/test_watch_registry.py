@@ -38,4 +38,4 @@ def test_what_finds_nothing_is_missed(cluster: Any) -> None:
             seen, process="T" if seen.rank == 2 else "S", silent_s=world.now - at_s
         )
         found.append([each.kind for each in two.go(10)])
-    assert found == [[Kind.HANG], []]
+    assert found == [[Kind.STANDSTILL, Kind.HANG], []]

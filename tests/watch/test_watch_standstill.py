@@ -222,7 +222,13 @@ def test_a_stopped_rank_is_named_by_its_pulse_with_its_state_hidden(running: Any
         return replace(seen, groups=(entered,), silent_s=stopped, process="")
 
     running.alter = alter
-    assert [(each.kind, each.rank) for each in running.go(8)] == [(Kind.HANG, 3)]
+    named, acted = running.go(8)
+    assert [(each.kind, each.rank) for each in (named, acted)] == [
+        (Kind.STANDSTILL, 3),
+        (Kind.HANG, 3),
+    ]
+    assert named.stalled_s < 3.0
+    assert acted.stalled_s > 5.0
 
 
 def test_a_hang_on_a_node_whose_daemon_is_away_is_still_located(running: Any) -> None:

@@ -144,7 +144,8 @@ def test_one_of_them_that_is_stopped_is_named(running: Any) -> None:
         return stopped(seen, running.now - began_s) if seen.rank == 3 else seen
 
     running.alter = alter
-    (finding,) = running.go(8)
+    named, finding = running.go(8)
+    assert (named.kind, named.rank, named.node) == (Kind.STANDSTILL, 3, "node-1")
     assert (finding.kind, finding.rank, finding.node) == (Kind.HANG, 3, "node-1")
     assert "rank 3 does not run; it was in main (train.py:5)" in finding.summary
 
