@@ -447,3 +447,16 @@ def test_a_limit_is_said_again_only_where_it_is_shorter(running: Any) -> None:
     for still_s in (0.1, 5.0, 0.1):
         pauses(running, frame_still_s=still_s)
         assert running.go(4) == []
+
+
+def test_a_stop_of_a_length_that_ended_by_itself_before_is_not_told_again(running: Any) -> None:
+    for times in (1, 2):
+        running.running, began_s = False, running.now
+        running.alter = lambda seen, at_s=began_s: (
+            stopped(seen, running.now - at_s) if seen.rank == 3 else seen
+        )
+        said = running.go(3.5)
+        goes_on(running)
+        said += running.go(5)
+        kinds = [each.kind for each in said]
+        assert kinds == ([Kind.STANDSTILL, Kind.GOES_ON] if times == 1 else [])
