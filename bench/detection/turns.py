@@ -20,7 +20,9 @@ from holdfast.bench.recovery.turns import LAUNCH_WITHIN_S, WARM_STEPS, NotStarte
 SCRIPT = Path(__file__).with_name("script.py")
 ACTED_WITHIN_S = 60.0
 NAMES = re.compile(
-    r"^holdfast +(?:rank (\d+) .*(?:holds the job up|called)|.*called)", re.MULTILINE
+    r"^holdfast +(?:rank (?P<held>\d+) .*(?:holds the job up|called)"
+    r"|\S+ waits for [\d.]+ s: rank (?P<waited>\d+) .*|.*called .*)",
+    re.MULTILINE,
 )
 """The lines in which somebody is named, or two of whom nobody knows which."""
 
@@ -86,7 +88,7 @@ def _seen(
     def over() -> bool:
         nonlocal named_s, who
         if named_s is None and (found := _named(system, folder)) is not None:
-            named_s, who = (time.monotonic_ns() - hurt_ns) / 1e9, found[1]
+            named_s, who = (time.monotonic_ns() - hurt_ns) / 1e9, who_of(found)
         return not all(map(_runs, peers))
 
     acted = wait(over, within_s=ACTED_WITHIN_S)
@@ -103,6 +105,11 @@ def _seen(
 
 def _named(system: System, folder: Path) -> re.Match[str] | None:
     return NAMES.search(system.log(folder)) if isinstance(system, Holdfast) else None
+
+
+def who_of(found: re.Match[str]) -> str | None:
+    """The rank that a line names."""
+    return found["held"] or found["waited"]
 
 
 def _runs(pid: int) -> bool:

@@ -20,6 +20,7 @@ def test_the_command_offers_each_fault_that_can_be_done() -> None:
     ("line", "rank"),
     [
         ("holdfast  rank 2 does not run: it holds the job up", "2"),
+        ("holdfast  job waits for 2.3 s: rank 3 does not run; it was in step (a.py:3); if …", "3"),
         ("holdfast  rank 1 called barrier where its peers called all_reduce", "1"),
         ("holdfast  ranks 0 and 1 called all_reduce of different sizes", None),
     ],
@@ -27,7 +28,7 @@ def test_the_command_offers_each_fault_that_can_be_done() -> None:
 def test_who_was_named_is_read_in_what_people_read(line: str, rank: str | None) -> None:
     found = turns.NAMES.search(f"holdfast  4 ranks here\n{line}\n")
     assert found is not None
-    assert found[1] == rank
+    assert turns.who_of(found) == rank
 
 
 def test_a_start_names_nobody() -> None:
