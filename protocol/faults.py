@@ -133,7 +133,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kind: Kind
     weight: Weight
-    sign: str = ""  # what it shows more than its kind, see `driver.core.evidence.signs`
+    sign: str = ""  # what it shows more than its kind: a name of the driver's table of signs
     job: str | None = None
     epoch: int | None = None
     node: str | None = None

@@ -26,6 +26,9 @@ class Meaning(NamedTuple):
 XID = "xid"
 """The rule of a line with an XID, whose number says what it means."""
 
+KILLED = r"(?i:out of memory): Kill(?:ed)? process (?P<pid>\d{1,10})\b"
+"""How the kernel tells which process it killed for memory."""
+
 RULES: dict[str, tuple[str, Meaning]] = {
     "gpu-lost": (
         r"NVRM: .{0,120}\bfallen off the bus\b",
@@ -92,7 +95,7 @@ RULES: dict[str, tuple[str, Meaning]] = {
         Meaning("a file server does not answer", Weight.REPORT, Origin.STORAGE),
     ),
     "oom-kill": (
-        r"(?i:out of memory): Kill(ed)? process \d+",
+        KILLED,
         Meaning("a process was killed for want of memory", Weight.REPORT),
     ),
     "hung-task": (

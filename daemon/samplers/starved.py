@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from holdfast.kit import procstat
-from holdfast.protocol.kernellines import OOM_KILL, OOM_KILL_OTHER, OOM_KILL_OWN
+from holdfast.protocol.kernellines import KILLED, OOM_KILL, OOM_KILL_OTHER, OOM_KILL_OWN
 
 FIRST = {"pid": 0xEFFF_FFFC, "cgroup": 0xEFFF_FFFB}
 """Inodes of the first namespaces; the kernel's include/linux/proc_ns.h."""
-_KILLED = re.compile(r"Kill(?:ed)? process (?P<pid>\d{1,10})\b")
+_KILLED = re.compile(KILLED)
 _CHOSEN = re.compile(
     r"oom-kill:constraint=.*\btask_memcg=(?P<memcg>[^,]*),.*\bpid=(?P<pid>\d{1,10})"
 )

@@ -9,6 +9,7 @@ not corrected are a report: some are contained, and the XID that comes with them
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from holdfast.driver.core.evidence import signs
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Findings, Settings, evidence
 from holdfast.protocol.counts import plural
@@ -88,7 +89,7 @@ def _finding(node: str, gpu: Gpu, trouble: Trouble) -> Finding:
     return Finding(
         kind=Kind.KERNEL_FAULT,
         weight=trouble.weight,
-        sign="gpu-failed",
+        sign=signs.of_gpu(trouble.weight),
         node=node,
         summary=f"GPU {gpu.index} of {node} {trouble.what}",
         evidence=(

@@ -72,7 +72,7 @@ def _finding(node: str, hit: LogHit, expected: Expectation | None) -> Finding:
     return Finding(
         kind=Kind.LOG_KEYWORD,
         weight=_WEIGHTS[action],
-        sign=words_of_ends.of_line(hit.line),
+        sign=words_of_ends.of_line(hit.line, hit.rule),
         job=job,
         epoch=epoch,
         node=node,

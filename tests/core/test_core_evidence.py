@@ -355,7 +355,7 @@ cases = st.builds(
     acquitted=st.booleans(),
     outside=st.booleans(),
     suspected=st.sampled_from(["", "it hung again"]),
-    apart=st.sampled_from([(), ("n1", "n2")]),
+    cut_off=st.sampled_from([(), ("n1", "n2")]),
     before=st.none() | st.just(1),
 )
 

@@ -1,5 +1,8 @@
 """Where faults come from: by what real frameworks, kernels and executors say, and by all of it."""
 
+import ast
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,18 +11,40 @@ from hypothesis import strategies as st
 
 from holdfast.driver.core.evidence import words_of_ends
 from holdfast.driver.core.evidence.origin import Verdict, judge
-from holdfast.driver.core.evidence.signs import SIGNS, of_kernel, of_kind, of_ladder
+from holdfast.driver.core.evidence.signs import (
+    LINES,
+    NOTHING,
+    SIGNS,
+    merged,
+    of_gpu,
+    of_kernel,
+    of_kind,
+    of_ladder,
+    of_line,
+)
+from holdfast.driver.core.evidence.words_of_ends import of_end
 from holdfast.driver.core.state.fact import Hypothesis
+from holdfast.driver.watch import slow_words
 from holdfast.protocol import origins
-from holdfast.protocol.faults import Blame, Kind, Origin, Sure
+from holdfast.protocol.faults import Blame, Kind, Origin, Sure, Weight
 from holdfast.protocol.kernellines import OOM_KILL, OOM_KILL_OTHER, OOM_KILL_OWN, rule_of
 from holdfast.protocol.messages import RankError, RankStatus
+from holdfast.protocol.outputs import DEFAULT_RULES
+from holdfast.telemetry.analysis.ends import OWN_SIGNALS
 
 CRASHED, RAISED = Kind.RANK_CRASHED, Kind.USER_EXCEPTION
 
 
-def ended(words: str = "", *, code: int = 1, signal: int | None = None, **more: Any) -> RankStatus:
-    exception = words.partition(":")[0].rpartition(".")[2] if "Error" in words[:40] else ""
+def ended(
+    words: str = "",
+    *,
+    code: int = 1,
+    signal: int | None = None,
+    exception: str = "",
+    **more: Any,
+) -> RankStatus:
+    if not exception and "Error" in words[:40]:
+        exception = words.partition(":")[0].rpartition(".")[2]
     error = RankError(message=words, exception=exception) if words else None
     code_or_none = None if signal else code
     return RankStatus(
@@ -46,7 +71,7 @@ ENDS = {
     ),
     "no GPU": (
         ended("RuntimeError: CUDA error: no CUDA-capable device is detected"),
-        (RAISED, Origin.GPU, Sure.LIKELY),
+        (RAISED, Origin.GPU, Sure.NOT_SURE),  # or its script asks for one that there is not
     ),
     "CUDA, over nothing": (
         ended("RuntimeError: CUDA error: unspecified launch failure"),
@@ -75,6 +100,28 @@ ENDS = {
             "possible that dataloader's workers are out of shared memory."
         ),
         (RAISED, Origin.HOST, Sure.LIKELY),
+    ),
+    "a /dev/shm with no space": (
+        ended("OSError: [Errno 28] No space left on device: '/dev/shm/psm_1f2e'"),
+        (RAISED, Origin.HOST, Sure.LIKELY),
+    ),
+    "a tensor that finds no space": (
+        ended(
+            "RuntimeError: unable to write to file </torch_41_7_0>: No space left on device (28)"
+        ),
+        (RAISED, Origin.HOST, Sure.LIKELY),
+    ),
+    "a file that is not in /dev/shm": (
+        ended("FileNotFoundError: [Errno 2] No such file or directory: '/dev/shm/tokens.bin'"),
+        (RAISED, Origin.USER, Sure.LIKELY),
+    ),
+    "a key of the script's": (
+        ended("KeyError: could not open shared memory config key"),
+        (RAISED, Origin.USER, Sure.LIKELY),
+    ),
+    "an exception that speaks of itself": (
+        ended("retry after TimeoutError in read", exception="TimeoutError"),
+        (RAISED, Origin.EXTERNAL, Sure.NOT_SURE),
     ),
     "a bus error": (ended(signal=7), (CRASHED, Origin.HOST, Sure.NOT_SURE)),
     "a full disk": (
@@ -129,7 +176,7 @@ ENDS = {
 @pytest.mark.parametrize("case", ENDS)
 def test_an_end_is_put_down_to_where_its_words_come_from(case: str) -> None:
     status, (kind, origin, sure) = ENDS[case]
-    verdict = judge(words_of_ends.of_end(status, kind))
+    verdict = judge(of_end(status, kind))
     assert (verdict.origin, verdict.sure) == (origin, sure), verdict.why
 
 
@@ -140,14 +187,14 @@ OOM = (
 
 
 def test_a_line_of_the_kernel_makes_it_sure_or_turns_it() -> None:
-    killed = words_of_ends.of_end(ended(signal=9), CRASHED)
+    killed = of_end(ended(signal=9), CRASHED)
     rule = rule_of(OOM)
     assert rule == OOM_KILL
     assert judge((*killed, of_kernel(OOM_KILL_OWN, None)))[:2] == (Origin.USER, Sure.LIKELY)
     assert judge((*killed, of_kernel(rule, None)))[:2] == (Origin.HOST, Sure.NOT_SURE)
     assert judge((*killed, of_kernel(OOM_KILL_OTHER, None)))[:2] == (None, Sure.NOT_SURE)
     access, _ = ENDS["illegal access"]
-    said = words_of_ends.of_end(access, RAISED)
+    said = of_end(access, RAISED)
     assert judge((*said, of_kernel("", 31)))[:2] == (Origin.USER, Sure.LIKELY)
     assert judge((*said, of_kernel("", 79)))[:2] == (Origin.GPU, Sure.SURE)
     assert judge((*said, of_kernel("", 63)))[:2] == (Origin.USER, Sure.LIKELY), (
@@ -179,11 +226,77 @@ def test_a_line_that_a_rank_prints_is_a_hint() -> None:
     line = "[rank3]: OSError: [Errno 28] No space left on device"
     assert judge((words_of_ends.of_line(line),))[:2] == (Origin.STORAGE, Sure.NOT_SURE)
     assert words_of_ends.of_line("step 12 loss 2.31") == ""
+    assert words_of_ends.of_line("step 12 loss 2.31", "a rule of the job's") == ""
 
 
-def test_every_kind_and_hypothesis_has_a_row_with_a_reason() -> None:
-    rows = [of_kind(each) for each in Kind] + [of_ladder(each) for each in Hypothesis]
-    assert all(SIGNS[name].why for name in rows)
+FOUND = {
+    "NVRM: Xid (PCI:0000:3b:00): 79, pid=41": ("an XID", "xid"),
+    "File /ckpt/part could only be replicated to 0 nodes": ("HDFS", "hdfs"),
+    "Name node is in safe mode.": ("HDFS", "hdfs"),
+    "GPU 3: ECC error": ("an error of ECC", "gpu-ecc"),
+    "RESOURCE_EXHAUSTED: Out of memory allocating 8 bytes": ("want of memory", "memory"),
+    "Fatal Python error: Aborted": ("a crash", "crash"),
+    "CUDA error: out of memory": ("an error of CUDA", "gpu-memory"),
+}
+
+
+@pytest.mark.parametrize(("line", "found"), FOUND.items())
+def test_a_line_that_a_rule_finds_has_a_sign(line: str, found: tuple[str, str]) -> None:
+    rule, sign = found
+    assert re.search(DEFAULT_RULES[rule], line)
+    assert words_of_ends.of_line(line, rule) == of_line(sign)
+    assert of_line(sign) in SIGNS
+
+
+def test_each_rule_has_a_sign() -> None:
+    assert LINES.keys() == DEFAULT_RULES.keys()
+    assert all(of_line(name) in SIGNS for name in (*LINES.values(), *words_of_ends.WORDS))
+
+
+def test_a_name_has_one_meaning() -> None:
+    with pytest.raises(ValueError, match="nccl: two signs have one name"):
+        merged({"nccl": NOTHING}, {"nccl": NOTHING})
+
+
+def literals() -> set[str]:
+    """Names of signs as the driver's code has them in its text."""
+    found = {"not-startable", "lost-peer", "exit-code", *slow_words.SIGNS.values()}
+    for path in (Path(__file__).parents[2] / "driver").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.keyword) and node.arg == "sign":
+                inside = ast.walk(node.value)
+                found |= {str(each.value) for each in inside if isinstance(each, ast.Constant)}
+    return found - {""}
+
+
+def test_a_name_that_is_not_in_the_table_is_nowhere_in_the_code() -> None:
+    assert "rendezvous-lost" in literals()
+    assert literals() <= SIGNS.keys()
+    ends = {name for status, (kind, *_) in ENDS.values() for name in of_end(status, kind)}
+    own = {name for signal in OWN_SIGNALS for name in of_end(ended(signal=signal), CRASHED)}
+    assert ends | own <= SIGNS.keys()
+
+
+def test_a_device_s_driver_knows_what_it_is_sure_of() -> None:
+    told = {weight: judge((of_gpu(weight),))[:2] for weight in Weight}
+    assert told[Weight.CONCLUSIVE] == (Origin.GPU, Sure.SURE)
+    assert told[Weight.SUSPECT] == (Origin.GPU, Sure.LIKELY)
+    assert told[Weight.REPORT] == (Origin.GPU, Sure.NOT_SURE)
+
+
+SILENT = {
+    *(Kind.RANK_CRASHED, Kind.START_FAILED),  # how a rank ended tells
+    *(Kind.HANG, Kind.NO_PROGRESS, Kind.STANDSTILL, Kind.GOES_ON, Kind.UNSEEN, Kind.SEEN_AGAIN),
+    *(Kind.KERNEL_FAULT, Kind.LOG_KEYWORD),  # their words tell
+    *(Kind.STORE_BACK, Kind.STORE_SWEPT, Kind.STORE_SHARED, Kind.SNAPSHOTS_BACK, Kind.KEEPS_PACE),
+    *(Kind.SNAPSHOTS_STOPPED, Kind.SAVE_SKIPPED, Kind.SLOW),
+}
+"""Kinds that say nothing of where a fault comes from."""
+
+
+def test_each_kind_has_a_row_but_those_that_say_nothing() -> None:
+    assert {each for each in Kind if SIGNS[of_kind(each)] is NOTHING} == SILENT
+    assert all(SIGNS[of_ladder(each)].why for each in Hypothesis)
 
 
 names = st.lists(st.sampled_from([*SIGNS, "of another Holdfast"]), max_size=6)

@@ -84,7 +84,7 @@ class Why(View):
     hypotheses: list[HypothesisView]
     """What may have been behind the last fault of its last incident."""
     origin: str
-    """Where that fault comes from, how sure that is, and by what; else empty."""
+    """Where the cause of that incident comes from, how sure that is, and by what; else empty."""
     mind: str
     """What would change the driver's mind about a node that is out, or doubted; else empty."""
     fix: str

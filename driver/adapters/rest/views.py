@@ -24,7 +24,7 @@ from holdfast.driver.core.attempt.known_points import newest_stored
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import age, book
 from holdfast.driver.core.evidence.origin import Verdict, judge
-from holdfast.driver.core.evidence.signs import of_kind
+from holdfast.driver.core.faults.incidents import signs_of
 from holdfast.driver.core.faults.root_cause import root
 from holdfast.driver.core.state.fit import Reason, Use, fit
 from holdfast.driver.core.state.model import Incident, Job, Purpose, State
@@ -373,9 +373,9 @@ def node_state(node: Node) -> str:
 
 
 def verdict_of(incident: Incident) -> Verdict:
-    """Where it comes from. What an earlier Holdfast wrote has no signs but its kind."""
+    """Where it comes from."""
     held = incident.table.chosen if incident.table is not None else None
-    return judge(incident.signs or (of_kind(incident.kind),), held)
+    return judge(signs_of(incident), held)
 
 
 def incident_view(incident: Incident) -> IncidentView:

@@ -37,6 +37,7 @@ class Case(Value, frozen=True):
     hang: bool = False
     node: OfNode | None = None  # that it names
     shown: bool = False  # it only showed there: nothing says that it is the node
+    assumed: bool = False  # nor that it showed there: only faults before it did
     place: int | None = None  # of that node in the job
     still_used: frozenset[str] = frozenset()  # nodes of past faults that the job has still
     restored: bool = False  # ranks had started from a restore point
@@ -47,9 +48,9 @@ class Case(Value, frozen=True):
     fallback: Act | None = None  # what is done about such a node where it is not replaced
     suspected: str = ""  # who has seen it says that the node has to be tested, or all
     acquitted: bool = False  # tests of the node found nothing lately
-    apart: tuple[str, ...] = ()  # two nodes that are known not to reach each other
+    cut_off: tuple[str, ...] = ()  # two nodes that are known not to reach each other
     of_script: bool = False  # by what it shows itself it is the script's
-    cut: bool = False  # and that is what this fault says
+    apart: bool = False  # this fault tells of two nodes that do not reach each other
     blind: str = ""  # why the driver may not see well now
     hopeless: str = ""  # why no restart of these ranks can help
     earned: bool = False  # it got on well since its last fault
@@ -81,8 +82,9 @@ class Case(Value, frozen=True):
     @property
     def named(self) -> list[OfNode]:
         """The nodes that faults lately named, this one's last."""
-        found = [fact.about.node for fact in self.past if fact.about.node is not None]
-        return [*found, *([self.node] if self.node is not None else [])]
+        this = None if self.assumed else self.node
+        found = (*(fact.about.named for fact in self.past), this)
+        return [node for node in found if node is not None]
 
     @property
     def node_faults(self) -> int:
@@ -119,7 +121,7 @@ class Case(Value, frozen=True):
     def stands_out_elsewhere(self) -> bool:
         """Whether its node stands out by what came at other sites alone."""
         recurred = self.recurred
-        others = (fact.about.node for fact in self.past if fact not in recurred)
+        others = (fact.about.named for fact in self.past if fact not in recurred)
         named = [node for node in others if node is not None]
         faults = named.count(self.node) if self.node is not None and not self.alone else 0
         return same.stands_out(faults, len(named), self.nodes)

@@ -45,13 +45,19 @@ def judge(names: Iterable[str], held: Hypothesis | None = None) -> Verdict:
     """Of all signs of a fault. `held`: what the recovery held to be behind it. A sign that is not
     known here, of another Holdfast, says nothing."""
     shown = [SIGNS[name] for name in dict.fromkeys(names) if name in SIGNS]
-    believed = [SIGNS[of_ladder(held)]] if held is not None else []
-    believed += [each for each in shown if believed and each[:2] == believed[0][:2]]
+    believed = _believed(held, shown) if held is not None else []
     for sure, signs in ((Sure.SURE, shown), (Sure.LIKELY, believed), (Sure.LIKELY, shown)):
         if told := [each for each in signs if each.origin and each.sure is sure]:
             return _one_of(told, sure)
     hints = [each for each in (*shown, *believed) if each.origin]
     return _one_of(hints or shown or [NOTHING], Sure.NOT_SURE)
+
+
+def _believed(held: Hypothesis, shown: list[Sign]) -> list[Sign]:
+    """What the recovery held, and which signs say the same: their reasons tell more."""
+    belief = SIGNS[of_ladder(held)]
+    agree = (each for each in shown if (each.origin, each.sure) == (belief.origin, belief.sure))
+    return [belief, *agree]
 
 
 def _one_of(signs: list[Sign], sure: Sure) -> Verdict:

@@ -48,7 +48,7 @@ def pause(case: Case) -> Answer:
 def passing(case: Case) -> Answer:
     if case.suspected:
         return Answer(False, case.suspected)
-    if case.apart:
+    if case.cut_off:
         return Answer(False, words.cut_off(case))
     if case.last:
         return Answer(False, "its restarts are used up")
@@ -74,7 +74,7 @@ def _unnamed_again(case: Case) -> bool:
 def point(case: Case) -> Answer:
     if case.refused:
         return Answer(True, case.refused)
-    if case.cut:
+    if case.apart:
         return Answer(False, words.cut_off(case))
     closed = _not_of_the_start(case) or _no_older_one(case)
     again = "ranks died before their first step from it, and not for the first time"
@@ -120,9 +120,9 @@ def _came_from_an_older_one(recurred: list[Fact]) -> bool:
 
 
 def link(case: Case) -> Answer:
-    if not (case.apart or case.pair):
+    if not (case.cut_off or case.pair):
         return Answer(False, "no two nodes are known that cannot reach each other")
-    why = words.cut_off(case) if case.apart else words.in_turn(case)
+    why = words.cut_off(case) if case.cut_off else words.in_turn(case)
     return Answer(True, why if case.leave else f"{why}, but no other may take the place of one")
 
 
@@ -180,7 +180,7 @@ def version(case: Case) -> Answer:
         return Answer(False, "no version before this one has run")
     if told is not None:
         return Answer(True, words.said(told))
-    if case.cut:
+    if case.apart:
         return Answer(False, words.cut_off(case))
     if case.recurred:
         return Answer(True, f"{words.at_site(case)}, and version {case.before} ran before")
@@ -210,7 +210,7 @@ def user(case: Case) -> Answer:
         return Answer(True, case.hopeless)
     if case.outside:
         return Answer(False, "a signal from outside ended it")
-    if case.cut:
+    if case.apart:
         return Answer(False, words.cut_off(case))
     said = case.of_script and case.fault is FaultClass.SAID
     if case.last and said and len(case.past) >= USERS_DIED:

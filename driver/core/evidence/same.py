@@ -111,7 +111,7 @@ def followed(
         return False
     there = [fact for fact in past if fact.about.place == place and fact.about.site is not None]
     alike = (fact for fact in there if _alike(site, fact.about.site, words=words))
-    return any(fact.about.node not in (None, node) for fact in alike)
+    return any(fact.about.named not in (None, node) for fact in alike)
 
 
 def _alike(site: Site, other: Site | None, *, words: bool) -> bool:

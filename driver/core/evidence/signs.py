@@ -7,6 +7,7 @@ ByteRobust (SOSP'25) and Llama 3 (Dubey et al. 2024); what has none is "likely" 
 hardly come from elsewhere, and "not sure" else.
 """
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from holdfast.driver.core.state.fact import Hypothesis
@@ -73,6 +74,11 @@ _OF_ENDS = {
     },
     "SIGABRT": Sign(_O.FRAMEWORK, _S.NOT_SURE, "a library gave up, and no line says over what"),
     "SIGBUS": Sign(_O.HOST, _S.NOT_SURE, "memory was not there: a full /dev/shm, or bad memory"),
+    "SIGSEGV": Sign(None, _S.NOT_SURE, "it reached for memory that it does not have"),
+    **{
+        name: Sign(None, _S.NOT_SURE, "it did what a process must not do")
+        for name in ("SIGFPE", "SIGSYS", "SIGTRAP")
+    },
     "SIGILL": Sign(_O.HOST, _S.NOT_SURE, "the processor does not know an instruction"),
     "rendezvous-lost": Sign(_O.HOST, _S.LIKELY, "the process where its ranks meet died"),
 }
@@ -81,7 +87,7 @@ _OF_ENDS = {
 _OF_WORDS = {
     "checkpoint-refused": _OF_KIND[Kind.CHECKPOINT_CORRUPT],
     "gpu-ecc": Sign(_O.GPU, _S.LIKELY, "CUDA tells of memory of the GPU that is bad"),
-    "gpu-gone": Sign(_O.GPU, _S.LIKELY, "CUDA finds no GPU that works"),
+    "gpu-gone": Sign(_O.GPU, _S.NOT_SURE, "CUDA finds no GPU: none works, or it may see none"),
     "illegal-access": Sign(
         _O.USER, _S.LIKELY, "an illegal access: 41 of 62 that were looked into were the script's"
     ),
@@ -93,7 +99,7 @@ _OF_WORDS = {
     "nccl": Sign(_O.NETWORK, _S.NOT_SURE, "NCCL failed, and does not say over what"),
     "device": Sign(_O.GPU, _S.NOT_SURE, "CUDA failed, and does not say over what"),
     "shared-memory": Sign(_O.HOST, _S.LIKELY, "/dev/shm is full, or too small"),
-    "disk-full": Sign(_O.STORAGE, _S.LIKELY, "a disk is full"),
+    "no-space": _OF_KIND[Kind.DISK_FULL],
     "file-system": Sign(_O.STORAGE, _S.LIKELY, "a file system fails"),
     "hdfs": Sign(_O.STORAGE, _S.LIKELY, "HDFS fails"),
     "no-more": Sign(_O.HOST, _S.NOT_SURE, "the host has no more files or processes to give"),
@@ -108,13 +114,31 @@ _OF_WORDS = {
 }
 """What the last words of a rank speak of: see `words_of_ends`."""
 
+_OF_LINES = {
+    "xid": Sign(_O.GPU, _S.NOT_SURE, "an XID"),
+    "crash": Sign(None, _S.NOT_SURE, "a process crashed"),
+}
+"""What a line that a rank prints may speak of, and no last words do."""
+
+LINES = {
+    "a loss that is not a number": "not-a-number",
+    "an error of CUDA": "device",
+    "an error of NCCL": "nccl",
+    "want of memory": "memory",
+    "an XID": "xid",
+    "an error of ECC": "gpu-ecc",
+    "a full disk": "no-space",
+    "a file system that fails": "file-system",
+    "HDFS": "hdfs",
+    "a crash": "crash",
+}
+"""By the rule that found a line (`protocol.outputs`): where `words_of_ends` knows nothing of it."""
+
 _OF_FINDINGS = {
     "slow-more": Sign(_O.USER, _S.LIKELY, "it has more to do than its peers"),
     "slow-capped": Sign(_O.HOST, _S.LIKELY, "its share of processors is used up"),
-    "link-failed-tests": Sign(_O.NETWORK, _S.SURE, "its link failed tests beside others"),
-    "gpu-failed": Sign(_O.GPU, _S.LIKELY, "the GPU's driver tells of a fault"),
 }
-"""What a detector, or a test, saw more than its kind says."""
+"""What a detector saw more than its kind says."""
 
 _OF_LADDER = {
     Hypothesis.BLIND: Sign(None, _S.NOT_SURE, "the driver may not see well"),
@@ -130,6 +154,11 @@ _OF_LADDER = {
 """What was left open after all that came before."""
 
 _SURE = {Weight.CONCLUSIVE: _S.SURE, Weight.SUSPECT: _S.LIKELY, Weight.RESTART: _S.LIKELY}
+"""Of what the kernel says, or a device's driver; a report: not sure."""
+
+
+def _of_driver(weight: Weight) -> Sign:
+    return Sign(_O.GPU, _SURE.get(weight, _S.NOT_SURE), "the GPU's driver tells of a fault")
 
 
 def _of_kernel(meaning: Meaning) -> Sign:
@@ -152,24 +181,43 @@ def of_line(words: str) -> str:
     return f"line-{words}"
 
 
+def of_gpu(weight: Weight) -> str:
+    """The name of what a GPU's driver says, by what may be done about that."""
+    return f"gpu-{weight}"
+
+
 def of_ladder(hypothesis: Hypothesis) -> str:
     """The name of what the recovery believed."""
     return f"held-{hypothesis}"
 
 
-SIGNS: dict[str, Sign] = {
-    **{of_kind(kind): _OF_KIND.get(kind, NOTHING) for kind in Kind},
-    **_OF_ENDS,
-    **_OF_WORDS,
-    **_OF_FINDINGS,
-    **{of_ladder(each): sign for each, sign in _OF_LADDER.items()},
-    **{of_kernel("", xid): _of_kernel(Meaning(*known)) for xid, known in XIDS.items()},
-    **{of_kernel(rule, None): _of_kernel(known) for rule, (_, known) in RULES.items()},
-    **{of_kernel(rule, None): _of_kernel(known) for rule, known in FURTHER.items()},
-    of_kernel(OOM_KILL_OWN, None): Sign(_O.USER, _S.LIKELY, "the kernel killed it for memory"),
-    **{
-        of_line(name): Sign(sign.origin, _S.NOT_SURE, f"a rank printed so: {sign.why}")
-        for name, sign in _OF_WORDS.items()
-    },
+_OWN_KILL = {
+    of_kernel(OOM_KILL_OWN, None): Sign(_O.USER, _S.LIKELY, "the kernel killed it for memory")
 }
+
+
+def merged(*tables: Mapping[str, Sign]) -> dict[str, Sign]:
+    """One table of all. A name has one meaning."""
+    names = [name for table in tables for name in table]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"{', '.join(sorted(twice))}: two signs have one name.")
+    return {name: sign for table in tables for name, sign in table.items()}
+
+
+def _printed(sign: Sign) -> Sign:
+    return Sign(sign.origin, _S.NOT_SURE, f"a rank printed so: {sign.why}")
+
+
+SIGNS: dict[str, Sign] = merged(
+    {of_kind(kind): _OF_KIND.get(kind, NOTHING) for kind in Kind},
+    _OF_ENDS,
+    _OF_WORDS,
+    _OF_FINDINGS,
+    {of_gpu(weight): _of_driver(weight) for weight in Weight},
+    {of_ladder(each): sign for each, sign in _OF_LADDER.items()},
+    {of_kernel("", xid): _of_kernel(Meaning(*known)) for xid, known in XIDS.items()},
+    {of_kernel(rule, None): _of_kernel(known) for rule, (_, known) in RULES.items()},
+    {of_kernel(rule, None): _of_kernel(known) for rule, known in FURTHER.items()} | _OWN_KILL,
+    {of_line(name): _printed(sign) for name, sign in (_OF_WORDS | _OF_LINES).items()},
+)
 """By name."""

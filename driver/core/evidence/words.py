@@ -90,7 +90,7 @@ def said(fact: Fact) -> str:
 
 def cut_off(case: Case) -> str:
     """`node-1 and node-2 could not reach each other`."""
-    return f"{' and '.join(case.apart)} could not reach each other"
+    return f"{' and '.join(case.cut_off)} could not reach each other"
 
 
 def in_turn(case: Case) -> str:

@@ -41,18 +41,20 @@ WORDS: dict[str, Words] = {
         r"Watchdog caught collective|(?i:watchdog.*timeout)|Some NCCL operations have failed"
     ),
     "nccl": Words(r"(?i)\b(NCCL|RCCL)\b.*error|nccl\w*Error|NCCL WARN"),
+    "no-more": Words(r"Too many open files|can't start new thread|\[Errno (11|23|24)\]"),
     "shared-memory": Words(
-        r"(?i)/dev/shm\b|out of shared memory|insufficient shared memory \(shm\)"
-        r"|(open|allocate|write to) shared memory|killed by signal: Bus error"
-        r"|unable to write to file </torch_"
+        r"(?i)workers are out of shared memory|insufficient shared memory \(shm\)"
+        r"|killed by signal: Bus error"
+        r"|unable to (open|allocate|write to|resize|mmap)\b.{0,80}(shared memory|</torch_|/dev/shm)"
+        r"|No space left on device.{0,200}/dev/shm\b"
+        r"|(/dev/shm\b|shared memory).{0,200}No space left on device"
     ),
-    "disk-full": Words(r"No space left on device|Disk quota exceeded|\[Errno (28|122)\]"),
+    "no-space": Words(r"No space left on device|Disk quota exceeded|\[Errno (28|122)\]"),
     "file-system": Words(
         r"Input/output error|Stale file handle|Read-only file system"
         r"|Transport endpoint is not connected|\[Errno (5|30|116)\]"
     ),
     "hdfs": Words(r"\borg\.apache\.hadoop\.\S{0,80}Exception|\bHDFS\w{0,12}(Error|Exception)\b"),
-    "no-more": Words(r"Too many open files|can't start new thread|\[Errno (11|23|24)\]"),
     "device": Words(r"(?i)\b(CUDA|HIP) error|cuDNN|CUBLAS"),
     "memory": Words(
         r"\bstd::bad_alloc\b|^MemoryError\b|can't allocate memory|Cannot allocate memory", here=True
@@ -106,9 +108,11 @@ def users(error: RankError) -> bool:
     return said is not None and signs.SIGNS[said[0]].origin is Origin.USER
 
 
-def of_line(text: str) -> str:
-    """The sign of a line that a rank printed, "" where it speaks of nothing known."""
-    found = next((name for name, each, _ in _EACH if each.search(text[:LONGEST])), "")
+def of_line(text: str, rule: str = "") -> str:
+    """The sign of a line that a rank printed: by its words, else by the rule that found it.
+    "" where neither is known."""
+    words = (name for name, each, _ in _EACH if each.search(text[:LONGEST]))
+    found = next(words, signs.LINES.get(rule, ""))
     return signs.of_line(found) if found else ""
 
 
@@ -117,6 +121,6 @@ def _of_words(error: RankError | None) -> tuple[str, bool] | None:
     if error is None:
         return None
     text = error.message[:LONGEST]
-    if error.exception and error.exception not in text:
+    if not re.match(rf"[\w.]*{re.escape(error.exception)}", text):
         text = f"{error.exception}: {text}"
     return next(((name, here) for name, each, here in _EACH if each.search(text)), None)

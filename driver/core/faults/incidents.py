@@ -36,11 +36,11 @@ def open_or_join(turn: Turn, name: str | None, fault: Fault) -> Incident:
     """The incident that the fault belongs to, with the fault noted in it."""
     job = turn.jobs[name] if name is not None else None
     known = _known(turn, job, fault)
-    incident = _opened(turn, fault) if known is None else _joined(known, fault)
+    incident = _opened(turn, fault) if known is None else _joined(turn, known, fault)
     incident = shown(incident, *seen_near.before(turn, job, fault))
     if job is not None:
-        if known is not None and known.blame is not incident.blame is Blame.USER:
-            _charge_user(turn, job, since_s=known.found_s)
+        if known is not None:
+            _charge_if_users(turn, job, known, incident)
         incident = _hits(turn, job, incident, fault)
     return turn.put_incident(incident)
 
@@ -110,14 +110,22 @@ def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:
     is."""
     turn.say(f"reported: {fault.summary}", *(() if job is None else (job,)))
     for near in tuple(seen_near.after(turn, fault, turn.jobs.get(job or ""))):
-        turn.put_incident(shown(near, *fault.signs))
+        _tells_more(turn, near, fault)
     if (known := _same_lately(turn, fault, turn.jobs.get(job or ""))) is not None:
-        joined = replace(_joined(known, fault), faults=known.faults)
+        joined = replace(_joined(turn, known, fault), faults=known.faults)
         turn.put_incident(replace(joined, summary=fault.summary))
         return
     opened = turn.put_incident(replace(_opened(turn, fault), faults=0))
     turn.incident(opened.id, jobs=() if job is None else (job,))
     close(turn, opened.id, "reported, nothing was done")
+
+
+def _tells_more(turn: Turn, near: Incident, fault: Fault) -> None:
+    """What is reported shows of an incident what it was, and who is to pay for it."""
+    incident = turn.put_incident(shown(near, *fault.signs))
+    for job in [turn.jobs[name] for name in near.jobs if name in turn.jobs]:
+        if hit(near, job):
+            _charge_if_users(turn, job, near, incident)
 
 
 def _same_lately(turn: Turn, fault: Fault, job: Job | None) -> Incident | None:
@@ -127,11 +135,17 @@ def _same_lately(turn: Turn, fault: Fault, job: Job | None) -> Incident | None:
             return None  # what was so before that is over
         if job is not None and _another_standstill(incident, fault, job):
             return None
-        same = (incident.kind, incident.node, incident.rank) == (fault.kind, fault.node, fault.rank)
+        same = _what(incident) == _what(fault)
         other = job is not None and job.name in incident.jobs and not hit(incident, job)
         if same and not other and turn.now - incident.found_s <= turn.policy.report_again_s:
             return incident
     return None
+
+
+def _what(each: Incident | Fault) -> tuple[object, ...]:
+    """What is the same where it is told again. Of words, other ones tell of something else."""
+    words = each.signs if each.kind in seen_near.WORDS else ()
+    return each.kind, each.node, each.rank, words
 
 
 def hit(incident: Incident, job: Job) -> bool:
@@ -315,6 +329,12 @@ def explain(turn: Turn, job: Job, fault: Fault) -> None:
         turn.put_incident(rooted(incident, fault))
 
 
+def _charge_if_users(turn: Turn, job: Job, before: Incident, incident: Incident) -> None:
+    """Where what was seen since makes it the user's."""
+    if before.blame is not incident.blame is Blame.USER:
+        _charge_user(turn, job, since_s=before.found_s)
+
+
 def _charge_user(turn: Turn, job: Job, *, since_s: float) -> None:
     """Recoveries whose cause turns out to be the user's come from the user's budget."""
     facts = [
@@ -340,11 +360,16 @@ def rooted(incident: Incident, fault: Fault) -> Incident:
     )
 
 
+def signs_of(incident: Incident) -> tuple[str, ...]:
+    """What an earlier Holdfast wrote has no signs but its kind."""
+    return incident.signs or (signs.of_kind(incident.kind),)
+
+
 def shown(incident: Incident, *names: str) -> Incident:
     """The incident with what else was seen of it."""
     if not names:
         return incident
-    known = tuple(dict.fromkeys((*incident.signs, *names)))[:KEPT_SIGNS]
+    known = tuple(dict.fromkeys((*signs_of(incident), *names)))[:KEPT_SIGNS]
     return replace(incident, signs=known, blame=origin.judge(known).blame)
 
 
@@ -353,12 +378,14 @@ def _names_nobody(incident: Incident) -> bool:
     return incident.node is None and incident.kind not in LOSSES
 
 
-def _joined(incident: Incident, fault: Fault) -> Incident:
+def _joined(turn: Turn, incident: Incident, fault: Fault) -> Incident:
+    """Its signs stay those of its cause: what follows may come of that."""
     if fault.node is not None and _names_nobody(incident):
         incident, fault = rooted(incident, fault), replace(fault, evidence=())
     return replace(
         incident,
         faults=incident.faults + 1,
+        again_s=turn.now,
         latest=fault.summary,
         nodes=incident.nodes if fault.node is None else _with(incident.nodes, fault.node),
         evidence=(*incident.evidence, *fault.evidence)[:KEPT_EVIDENCE],

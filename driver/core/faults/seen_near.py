@@ -34,7 +34,8 @@ def after(turn: Turn, report: Fault, job: Job | None) -> Iterable[Incident]:
 
 
 def _near(turn: Turn, incident: Incident) -> bool:
-    return turn.now - incident.found_s <= NEAR_S
+    last_s = incident.found_s if incident.again_s is None else incident.again_s
+    return turn.now - last_s <= NEAR_S
 
 
 def _concerns(report: Incident, node: str | None, job: Job | None) -> bool:

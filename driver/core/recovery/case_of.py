@@ -44,6 +44,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         hang=fault.kind in site.STANDSTILLS,
         node=node,
         shown=fault.node is None,
+        assumed=bool(fault.place) and fault.kind in site.STANDSTILLS,
         place=job.places.index(node.name) if node and node.name in job.places else None,
         restored=job.restore is not None,
         scratch=not known_points.older(job),
@@ -53,9 +54,9 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         fallback=_fallback(turn, job, fault),
         suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
         acquitted=node is not None and _acquitted(turn, node.name),
-        apart=move_on_suspicion.cut_off(turn, job, fault),
+        cut_off=move_on_suspicion.cut_off(turn, job, fault),
         of_script=fault.blame is Blame.USER,
-        cut=bool(fault.apart),
+        apart=bool(fault.apart),
         blind=sight.hindered(turn, job, fault),
         hopeless=_hopeless(turn, job, fault),
         before=before,
@@ -77,7 +78,7 @@ def placed(turn: Turn, job: Job, fault: Fault) -> Fault:
         return fault
     kind, number = site.class_of(fault), job.running.number
     past = (each for each in job.facts if _alike(each, kind, number, turn.now) and each.stood)
-    named = [fact.about.node for fact in past if fact.about.node is not None]
+    named = [node for fact in past if (node := fact.about.named) is not None]
     node = same.usual(named, job.layout.nodes)
     there = node is not None and node.name in job.places
     return replace(fault, place=node.name) if node is not None and there else fault

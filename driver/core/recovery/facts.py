@@ -28,7 +28,14 @@ def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table, payer: Bl
     """The fault, what was held to be behind it, what is done about it and who pays for that; what
     it says of a node is noted with that node too."""
     version, site = job.running.number, case.site
-    about = About(job=job.name, version=version, node=case.node, place=case.place, site=site)
+    about = About(
+        job=job.name,
+        version=version,
+        node=case.node,
+        assumed=case.assumed,
+        place=case.place,
+        site=site,
+    )
     fact = Fact(
         subject=job.subject,
         what=fault.kind,

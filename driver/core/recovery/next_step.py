@@ -10,7 +10,7 @@ from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import signs
 from holdfast.driver.core.evidence import table as hypotheses
 from holdfast.driver.core.evidence.case import Case
-from holdfast.driver.core.faults import incidents, root_cause
+from holdfast.driver.core.faults import incidents, root_cause, seen_near
 from holdfast.driver.core.faults.fault import shows
 from holdfast.driver.core.placing import pairs
 from holdfast.driver.core.recovery import acts, budget, facts
@@ -35,6 +35,7 @@ def recover(
     if fault.node in job.standbys:
         _lose_standby(turn, name, fault)
         return
+    fault = shows(fault, *dict.fromkeys((*fault.signs, *seen_near.before(turn, job, fault))))
     incident = turn.incidents[noted] if noted else incidents.open_or_join(turn, name, fault)
     if fault.apart:
         about = About(job=name, version=job.running.number)

@@ -125,8 +125,14 @@ class About(Value, frozen=True):
     job: str = ""
     version: int = 0  # of the attempt that it was told of
     node: OfNode | None = None
+    assumed: bool = False  # nothing named the node: it is held to be the one of faults before
     place: int | None = None  # of the job's
     site: Site | None = None
+
+    @property
+    def named(self) -> OfNode | None:
+        """The node, where something told which it was."""
+        return None if self.assumed else self.node
 
 
 class Fact(Value, frozen=True):

@@ -354,6 +354,7 @@ class Incident(Value, frozen=True):
     found_s: float
     summary: str
     signs: tuple[str, ...] = ()  # of its cause, and what was seen of it since
+    again_s: float | None = None  # when the last fault, or report, joined it
     stalled_s: float = 0.0  # how long the fault had lasted when it was found
     jobs: tuple[str, ...] = ()  # every job that it hit
     waiting: tuple[str, ...] = ()  # those not yet back
