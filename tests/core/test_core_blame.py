@@ -1,12 +1,14 @@
 """Who an incident names: the cause, as soon as it is known, and never one who only complained."""
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.evidence import origin, signs
+from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Origin, Sure, Weight
-from holdfast.protocol.kernellines import OOM_KILL_OWN
+from holdfast.protocol.kernellines import OOM_KILL, OOM_KILL_OWN
 from holdfast.protocol.messages import RankStatus
 
 
@@ -290,16 +292,63 @@ def test_a_line_of_the_kernel_that_comes_later_tells_what_it_was(training) -> No
     life.dies(0, signal=9)
     assert origin.judge(life.incident.signs)[:2] == (None, Sure.NOT_SURE)
     number = life.incident.id
-    life.do(
-        e.Found(
-            finding=Finding(
-                kind=Kind.KERNEL_FAULT,
-                weight=Weight.REPORT,
-                sign=signs.of_kernel(OOM_KILL_OWN, None),
-                node="n0",
-                summary="the kernel of n0: a rank was killed for want of memory",
-            )
-        )
-    )
+    kernel_says(life, OOM_KILL_OWN)
     incident = life.state.incidents[number]
     assert origin.judge(incident.signs)[:2] == (Origin.USER, Sure.LIKELY)
+    assert life.paid == [incident.blame] == [Blame.USER]
+
+
+def kernel_says(life, rule: str) -> None:
+    finding = Finding(
+        kind=Kind.KERNEL_FAULT,
+        weight=Weight.REPORT,
+        sign=signs.of_kernel(rule, None),
+        node="n0",
+        summary=f"the kernel of n0: {rule}",
+    )
+    life.do(e.Found(finding=finding))
+
+
+def test_a_line_of_the_kernel_that_came_before_says_who_pays(training) -> None:
+    life = training()
+    kernel_says(life, OOM_KILL_OWN)
+    life.dies(0, signal=9)
+    assert life.paid == [life.incident.blame] == [Blame.USER]
+
+
+def test_a_line_of_the_kernel_that_came_again_lately_is_near(training) -> None:
+    life = training()
+    for _ in range(2):
+        kernel_says(life, OOM_KILL)
+        life.wait(until_s=life.now + 50)
+    assert len(life.state.incidents) == 1, "the second joined the first"
+    life.dies(0, signal=9)
+    assert life.incident.signs == ("SIGKILL", signs.of_kernel(OOM_KILL, None))
+
+
+def test_another_line_of_the_kernel_does_not_join_and_each_has_its_own_time(training) -> None:
+    life = training()
+    kernel_says(life, OOM_KILL)
+    life.wait(until_s=life.now + 50)
+    kernel_says(life, "hung-task")
+    life.wait(until_s=life.now + 50)
+    life.dies(0, signal=9)
+    assert life.incident.signs == ("SIGKILL", signs.of_kernel("hung-task", None))
+
+
+def test_an_incident_of_an_earlier_holdfast_keeps_what_its_kind_says(training) -> None:
+    life = training()
+    life.dies(0, exception="ValueError")
+    old = replace(life.incident, signs=())
+    assert incidents.shown(old, signs.of_kernel("hung-task", None)).blame is Blame.USER
+
+
+def test_a_script_that_does_not_find_its_file_in_dev_shm_is_paid_for_by_its_user(training) -> None:
+    life = training(user=e.Budget(restarts=2, window_s=3_600))
+    for _ in range(3):
+        assert life.phase is Phase.RUNNING
+        words = "[Errno 2] No such file or directory: '/dev/shm/tokens.bin'"
+        life.dies(3, exception=f"FileNotFoundError: {words}")
+        life.answer()
+    assert (life.phase, life.paid) == (Phase.FAILED, [Blame.USER] * 2)
+    assert life.state.exams == {}

@@ -187,3 +187,15 @@ def test_one_that_names_nobody_is_put_down_to_the_node_of_nearly_all_others(
     why = next(row.why for row in table.rows if row.hypothesis == "node")
     assert ("no other node may take its place" in why) == (hypothesis == "node")
     assert life.evicted == []
+
+
+def test_a_standstill_that_is_put_down_to_a_node_names_it_for_no_other(training: Any) -> None:
+    """Else what is assumed would make itself ever more likely."""
+    life = training(nodes=8)
+    for step in range(6):
+        stands_still(life, f"evaluate (train.py:31), step {step}", rank=2 if step < 3 else None)
+        runs_again(life)
+    about = [fact.about for fact in life.job.facts]
+    assert [each.node.name for each in about] == ["n1"] * 6
+    assert [each.assumed for each in about] == [False] * 3 + [True] * 3
+    assert [each.named is None for each in about] == [False] * 3 + [True] * 3
