@@ -19,7 +19,7 @@ CORE = Path(core.__file__).parent
 FIXED = {
     Job: {"name", "versions", "phase", "number", "submitted_s", "since_s", "layout", "vacant"},
     Incident: {"id", "opened", "found_s"}
-    | {"kind", "summary", "stalled_s", "node", "rank", "faults", "latest", "rollbacks"},
+    | {"kind", "summary", "again_s", "stalled_s", "node", "rank", "faults", "latest", "rollbacks"},
     NodeSeen: {"node"},
 }
 """Never changed, or by a function of their own."""
