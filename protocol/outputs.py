@@ -4,6 +4,8 @@ One file a rank and epoch in the node's memory, made before the fork: the rank m
 milliseconds, and its last line is the one that matters.
 """
 
+from typing import NamedTuple
+
 import msgspec
 
 STREAMS = ("stdout", "stderr")
@@ -20,22 +22,46 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     rules: tuple[str, ...] = ()  # patterns of the job
 
 
+class Rule(NamedTuple):
+    """`sign`: what a line shows that has these words and no better known ones, by its name in the
+    driver's table of signs."""
+
+    sign: str
+    pattern: str
+
+
 DEFAULT_RULES = {
-    "a loss that is not a number": r"(?i)(loss|grad[_ ]?norm)\w{0,24}( \(\w{1,12}\))?"
-    r"\W{0,24}(is )?(tensor\()?nan\b",
-    "an error of CUDA": r"\bCUDA error\b|cudaError[A-Z]|CUBLAS_STATUS_|CUDNN_STATUS_",
-    "an error of NCCL": r"\bNCCL WARN\b|(?i:unhandled (cuda|system) error)"
-    r"|nccl(UnhandledCuda|System|Internal|Remote)Error|Watchdog caught collective",
-    "want of memory": r"(?i)\bout of memory\b|OutOfMemoryError|\bstd::bad_alloc\b",
-    "an XID": r"\bXid \(",
-    "an error of ECC": r"(?i)\buncorrectable ECC\b|\bECC error\b",
-    "a full disk": r"No space left on device|Disk quota exceeded",
-    "a file system that fails": r"Stale file handle|Input/output error|Read-only file system"
-    r"|Transport endpoint is not connected",
-    "HDFS": r"\borg\.apache\.hadoop\.\S{0,80}Exception|\bHDFS\w{0,12}(Error|Exception)\b"
-    r"|\bhdfs[A-Z]\w{2,20}\(.{0,300} error:"
-    r"|Name node is in safe mode|could only be (re)?written to|could only be replicated to",
-    "a crash": r"^Fatal Python error|\bSegmentation fault\b|\bBus error\b|^terminate called after",
+    "a loss that is not a number": Rule(
+        "not-a-number",
+        r"(?i)(loss|grad[_ ]?norm)\w{0,24}( \(\w{1,12}\))?"
+        r"\W{0,24}(is )?(tensor\()?nan\b",
+    ),
+    "an error of CUDA": Rule(
+        "device", r"\bCUDA error\b|cudaError[A-Z]|CUBLAS_STATUS_|CUDNN_STATUS_"
+    ),
+    "an error of NCCL": Rule(
+        "nccl",
+        r"\bNCCL WARN\b|(?i:unhandled (cuda|system) error)"
+        r"|nccl(UnhandledCuda|System|Internal|Remote)Error|Watchdog caught collective",
+    ),
+    "want of memory": Rule("memory", r"(?i)\bout of memory\b|OutOfMemoryError|\bstd::bad_alloc\b"),
+    "an XID": Rule("xid", r"\bXid \("),
+    "an error of ECC": Rule("gpu-ecc", r"(?i)\buncorrectable ECC\b|\bECC error\b"),
+    "a full disk": Rule("no-space", r"No space left on device|Disk quota exceeded"),
+    "a file system that fails": Rule(
+        "file-system",
+        r"Stale file handle|Input/output error|Read-only file system"
+        r"|Transport endpoint is not connected",
+    ),
+    "HDFS": Rule(
+        "hdfs",
+        r"\borg\.apache\.hadoop\.\S{0,80}Exception|\bHDFS\w{0,12}(Error|Exception)\b"
+        r"|\bhdfs[A-Z]\w{2,20}\(.{0,300} error:"
+        r"|Name node is in safe mode|could only be (re)?written to|could only be replicated to",
+    ),
+    "a crash": Rule(
+        "crash", r"^Fatal Python error|\bSegmentation fault\b|\bBus error\b|^terminate called after"
+    ),
 }
 """Words that come before many an end, by what they speak of. A report, and never more: healthy jobs
 print some of them too."""

@@ -31,8 +31,8 @@ no hit, and reads no more than this again."""
 MAX_NOTE_BYTES = 1 << 20
 
 _log = LazyLogger()
-_DEFAULTS = tuple(DEFAULT_RULES.values())
-_NAMES = {pattern: name for name, pattern in DEFAULT_RULES.items()}
+_DEFAULTS = tuple(rule.pattern for rule in DEFAULT_RULES.values())
+_NAMES = {rule.pattern: name for name, rule in DEFAULT_RULES.items()}
 
 
 class Outputs:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from holdfast.driver.core.evidence import words_of_ends
 from holdfast.driver.core.evidence.origin import Verdict, judge
 from holdfast.driver.core.evidence.signs import (
-    LINES,
     NOTHING,
     SIGNS,
     merged,
@@ -243,14 +242,14 @@ FOUND = {
 @pytest.mark.parametrize(("line", "found"), FOUND.items())
 def test_a_line_that_a_rule_finds_has_a_sign(line: str, found: tuple[str, str]) -> None:
     rule, sign = found
-    assert re.search(DEFAULT_RULES[rule], line)
+    assert re.search(DEFAULT_RULES[rule].pattern, line)
     assert words_of_ends.of_line(line, rule) == of_line(sign)
     assert of_line(sign) in SIGNS
 
 
 def test_each_rule_has_a_sign() -> None:
-    assert LINES.keys() == DEFAULT_RULES.keys()
-    assert all(of_line(name) in SIGNS for name in (*LINES.values(), *words_of_ends.WORDS))
+    names = (rule.sign for rule in DEFAULT_RULES.values())
+    assert all(of_line(name) in SIGNS for name in (*names, *words_of_ends.WORDS))
 
 
 def test_a_name_has_one_meaning() -> None:

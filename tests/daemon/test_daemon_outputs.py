@@ -12,6 +12,8 @@ from holdfast.daemon.settings import Settings
 from holdfast.kit.patterns import Patterns
 from holdfast.protocol.outputs import DEFAULT_RULES, FLOOD
 
+DEFAULTS = tuple(rule.pattern for rule in DEFAULT_RULES.values())
+
 
 def looking(settings: Settings) -> Outputs:
     return Outputs(settings.paths.outputs, settings.paths.outputs_read)
@@ -55,8 +57,8 @@ SAID = {
 
 @pytest.mark.parametrize(("line", "name"), SAID.items(), ids=SAID.values())
 def test_words_before_many_an_end_are_known(line: str, name: str) -> None:
-    found = [rule for rule, _ in Patterns(tuple(DEFAULT_RULES.values())).found(line)]
-    assert DEFAULT_RULES[name] in found
+    found = [rule for rule, _ in Patterns(DEFAULTS).found(line)]
+    assert DEFAULT_RULES[name].pattern in found
 
 
 @pytest.mark.parametrize(
@@ -75,7 +77,7 @@ def test_words_before_many_an_end_are_known(line: str, name: str) -> None:
     ],
 )
 def test_words_of_a_healthy_job_are_no_hit(line: str) -> None:
-    assert Patterns(tuple(DEFAULT_RULES.values())).found(line) == []
+    assert Patterns(DEFAULTS).found(line) == []
 
 
 @pytest.mark.parametrize("end", ["\n", ""], ids=["whole", "cut off"])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from holdfast.driver.core.evidence import signs
 from holdfast.driver.watch import gpus
 from holdfast.driver.watch.gpus import Told
 from holdfast.driver.watch.model import Settings
@@ -28,6 +29,7 @@ def test_a_trouble_weighs_what_its_xid_would_and_is_told_once(gpu: Gpu, weight: 
     seen, (finding,) = told({}, 1.0, well, gpu)
     assert (finding.kind, finding.weight, finding.node) == (Kind.KERNEL_FAULT, weight, "n")
     assert finding.summary.startswith("GPU 3 of n ")
+    assert finding.sign == signs.of_gpu(weight)
     seen, again = told(seen, 2.0, well, gpu)
     assert again == ()
     seen, unread = told(seen, 3.0)

@@ -151,6 +151,12 @@ def hit_of(epoch: int, rank: int, line: str = "loss: nan", *, always: bool = Tru
     )
 
 
+def test_a_line_that_a_rule_finds_shows_what_the_rule_is_about() -> None:
+    hit = LogHit(source="rank 5 stderr", rule="an XID", line="NVRM: Xid (x): 79", rank=5, job="j")
+    (finding,) = findings(Watch(), beat(logs=(hit,)))
+    assert finding.sign == "line-xid"
+
+
 def test_a_line_of_an_epoch_that_is_over_restarts_no_other() -> None:
     watch = Watch()
     seat = Seat(rank=5, local_rank=0, node="n", address="127.0.0.1")

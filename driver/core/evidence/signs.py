@@ -118,21 +118,7 @@ _OF_LINES = {
     "xid": Sign(_O.GPU, _S.NOT_SURE, "an XID"),
     "crash": Sign(None, _S.NOT_SURE, "a process crashed"),
 }
-"""What a line that a rank prints may speak of, and no last words do."""
-
-LINES = {
-    "a loss that is not a number": "not-a-number",
-    "an error of CUDA": "device",
-    "an error of NCCL": "nccl",
-    "want of memory": "memory",
-    "an XID": "xid",
-    "an error of ECC": "gpu-ecc",
-    "a full disk": "no-space",
-    "a file system that fails": "file-system",
-    "HDFS": "hdfs",
-    "a crash": "crash",
-}
-"""By the rule that found a line (`protocol.outputs`): where `words_of_ends` knows nothing of it."""
+"""What a line that a rank prints may speak of, and no last words do: `protocol.outputs`."""
 
 _OF_FINDINGS = {
     "slow-more": Sign(_O.USER, _S.LIKELY, "it has more to do than its peers"),

@@ -12,6 +12,7 @@ from holdfast.driver.core.evidence import signs
 from holdfast.driver.core.evidence.signs import of_kind
 from holdfast.protocol.faults import CHECKPOINT_REFUSED, Kind, Origin
 from holdfast.protocol.messages import RankError, RankStatus
+from holdfast.protocol.outputs import DEFAULT_RULES
 from holdfast.telemetry.analysis import ends
 
 
@@ -112,7 +113,7 @@ def of_line(text: str, rule: str = "") -> str:
     """The sign of a line that a rank printed: by its words, else by the rule that found it.
     "" where neither is known."""
     words = (name for name, each, _ in _EACH if each.search(text[:LONGEST]))
-    found = next(words, signs.LINES.get(rule, ""))
+    found = next(words, DEFAULT_RULES[rule].sign if rule in DEFAULT_RULES else "")
     return signs.of_line(found) if found else ""
 
 
