@@ -114,6 +114,10 @@ ENDS = {
         ended("FileNotFoundError: [Errno 2] No such file or directory: '/dev/shm/tokens.bin'"),
         (RAISED, Origin.USER, Sure.LIKELY),
     ),
+    "a file that torch does not find there": (
+        ended("RuntimeError: unable to open file </dev/shm/t.pt>: No such file or directory (2)"),
+        (RAISED, Origin.USER, Sure.LIKELY),
+    ),
     "a key of the script's": (
         ended("KeyError: could not open shared memory config key"),
         (RAISED, Origin.USER, Sure.LIKELY),

@@ -46,7 +46,7 @@ WORDS: dict[str, Words] = {
     "shared-memory": Words(
         r"(?i)workers are out of shared memory|insufficient shared memory \(shm\)"
         r"|killed by signal: Bus error"
-        r"|unable to (open|allocate|write to|resize|mmap)\b.{0,80}(shared memory|</torch_|/dev/shm)"
+        r"|unable to (allocate|write to|resize|mmap)\b.{0,80}(shared memory|</torch_)"
         r"|No space left on device.{0,200}/dev/shm\b"
         r"|(/dev/shm\b|shared memory).{0,200}No space left on device"
     ),
