@@ -90,11 +90,10 @@ def judge(
     others = {pair: at_s for pair, at_s in apart.since_s.items() if pair[0] not in own}
     since_s = {pair: apart.since_s.get(pair, now) for pair in lost}
     apart = msgspec.structs.replace(apart, since_s=others | since_s)
-    certain = {pair: lost[pair] for pair, at_s in since_s.items() if now - at_s >= CERTAIN_S}
-    if not certain:
+    if all(now - at_s < CERTAIN_S for at_s in since_s.values()):
         return apart, ()
     told = {**apart.told, expected.job: expected.epoch}
-    found = _finding(expected, certain, _hearing(nodes, own), quiet_s)
+    found = _finding(expected, lost, _hearing(nodes, own), quiet_s)  # also those told of just now
     return msgspec.structs.replace(apart, told=told), (found,)
 
 
