@@ -157,6 +157,24 @@ def test_who_is_named_is_in_every_pairs_trouble_more_than_any_other(lost: Any) -
         assert counts[-2][0] < counts[-1][0]
 
 
+def test_two_sides_name_no_node_whichever_pairs_were_told_first() -> None:
+    """Heartbeats come one after the other: for a moment only `a` tells of those it has lost."""
+    apart, found = ProbeHistory(met=set()), ()
+    sides = {frozenset((one, other)) for one in "ab" for other in "cd"}
+    for node in NODES:
+        heard(apart, beat(node, set(), 0.0))
+    for now in (100.0, 100.5, 101.0, 101.5, 102.0):
+        lost = sides if now > 100.0 else set()
+        probes = {each: beat(each, sides if each == "a" else lost, SILENT_S + 1) for each in NODES}
+        nodes = {
+            each: NodeSeen(node=each, known_s=0.0, heard_s=now, probes=told.probes)
+            for each, told in probes.items()
+        }
+        apart, new = judge(apart, expected(), nodes, 6.0, 5.0, now)
+        found += new
+    assert [(each.node, each.apart) for each in found] == [(None, ("a", "c"))]
+
+
 def test_a_standstill_that_ended_counts_no_more() -> None:
     apart = ProbeHistory(met=set())
     nodes = {}
