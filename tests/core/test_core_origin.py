@@ -76,6 +76,14 @@ ENDS = {
         ),
         (RAISED, Origin.HOST, Sure.LIKELY),
     ),
+    "a file that is not there": (
+        ended("FileNotFoundError: [Errno 2] No such file or directory: '/dev/shm/tokens.bin'"),
+        (RAISED, Origin.USER, Sure.LIKELY),
+    ),
+    "no room in /dev/shm": (
+        ended("OSError: [Errno 28] No space left on device: '/dev/shm/tokens.bin'"),
+        (RAISED, Origin.HOST, Sure.LIKELY),
+    ),
     "a bus error": (ended(signal=7), (CRASHED, Origin.HOST, Sure.NOT_SURE)),
     "a full disk": (
         ended("OSError: [Errno 28] No space left on device: '/data/ckpt'"),

@@ -42,7 +42,8 @@ WORDS: dict[str, Words] = {
     ),
     "nccl": Words(r"(?i)\b(NCCL|RCCL)\b.*error|nccl\w*Error|NCCL WARN"),
     "shared-memory": Words(
-        r"(?i)/dev/shm\b|out of shared memory|insufficient shared memory \(shm\)"
+        r"(?i)No space left on device.{0,200}/dev/shm\b|/dev/shm\b.{0,200}No space left on device"
+        r"|shared memory segment /dev/shm\b|out of shared memory|insufficient shared memory \(shm\)"
         r"|(open|allocate|write to) shared memory|killed by signal: Bus error"
         r"|unable to write to file </torch_"
     ),
