@@ -303,3 +303,22 @@ def test_a_line_of_the_kernel_that_comes_later_tells_what_it_was(training) -> No
     )
     incident = life.state.incidents[number]
     assert origin.judge(incident.signs)[:2] == (Origin.USER, Sure.LIKELY)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "n0:41:77 [0] NCCL WARN [Service thread] Connection closed by remote peer n1<40122>",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+    ],
+)
+def test_who_complains_in_the_words_of_nccl_is_not_named_before_who_died(training, words) -> None:
+    life = training()
+    life.dies(0, exception=words, judged=False)
+    life.dies(3, exception="ValueError: bad", own_step=10)
+    assert (life.incident.kind, life.incident.node, life.incident.rank) == (
+        Kind.USER_EXCEPTION,
+        "n1",
+        3,
+    )
+    assert life.incident.blame is Blame.USER
