@@ -6,7 +6,7 @@ Made of a diagnosis by the driver's core, which keeps them; read by `thresholds`
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from math import log
-from statistics import median
+from statistics import median, median_low
 
 import msgspec
 
@@ -64,7 +64,7 @@ def figures(
 def _figure(
     test: Test, values: Sequence[float], last: Figure | None, now: float, *, asked: bool
 ) -> Figure:
-    middle = median(values)
+    middle = median_low(values)  # one of them: a sum of two may be no number
     spread = 1.4826 * median(abs(log(value / middle)) for value in values)
     return Figure(
         nodes=len(values),

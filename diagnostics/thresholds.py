@@ -1,7 +1,7 @@
 """What a healthy node must reach: from the job's node class, or from its fellows. Pure."""
 
 from collections.abc import Iterable, Mapping
-from math import exp, inf, log
+from math import exp, inf, isfinite, log
 from statistics import median
 
 import msgspec
@@ -81,7 +81,8 @@ def reached(results: tuple[DiagnosticResult, ...], test: Test) -> dict[str, floa
     """The best of each node that was told twice: by both ends, or in two rounds. Else one lie would
     be what all have to reach."""
     runs: dict[tuple[str, int, tuple[str, ...]], float] = {}
-    mine = [r for r in results if r.test == test.name and r.ok and r.value is not None]
+    ended = [r for r in results if r.test == test.name and r.ok and r.value is not None]
+    mine = [r for r in ended if isfinite(r.value or 0.0)]  # what is no number is nobody's measure
     for each in mine:
         run = (each.id, each.round, each.members or (each.node,))
         runs[run] = min(runs.get(run, inf), each.value or 0.0)

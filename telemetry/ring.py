@@ -27,6 +27,10 @@ READ_TRIES = 8
 failed only where the writer died in the middle."""
 
 
+_NO_LOSS = math.nan
+"""In place of a loss that nobody told; one that was told and is no number has the other sign."""
+
+
 class RingError(Exception):
     """The file is not a ring that can be read; the message says why."""
 
@@ -66,7 +70,7 @@ class RingWriter:
         at, words = schema.STATE_AT, self._words
         stamp = words[at // 8] + 1 | 1
         words[at // 8] = stamp
-        value = math.nan if loss is None else loss
+        value = _NO_LOSS if loss is None else -_NO_LOSS if math.isnan(loss) else loss
         schema.STATE.pack_into(self._map, at, stamp, step, tokens, value, phase, *clocks_ns)
         words[at // 8] = stamp + 1
 
@@ -212,7 +216,7 @@ class RingReader:
             pid=self.pid,
             step=step,
             tokens=tokens,
-            loss=None if math.isnan(loss) else loss,
+            loss=None if math.isnan(loss) and math.copysign(1, loss) > 0 else loss,
             phase=self._phase_name(phase - 1) if phase else "",
             groups=tuple(self._group(slot) for slot in range(groups)),
             peers=tuple(self._peer(slot) for slot in range(peers)),

@@ -128,10 +128,12 @@ def stand_s(odd: Odd | None, ranks: Ranks) -> float:
 
 
 def _is_in(odd: Odd, seen: RankProgress) -> bool:
-    """Whether the rank has called it and it is not done, as far as it tells; or it has no part."""
+    """Whether the rank has called it and it is not done; or it has no part. Of one that does not
+    tell what is done, who pauses came through."""
     mine = (each for each in seen.groups if each.members == odd.members)
+    untold = "done" in seen.partial
     return all(
-        each.enqueued >= odd.number and ("done" in seen.partial or each.done < odd.number)
+        each.enqueued >= odd.number and (not seen.pause if untold else each.done < odd.number)
         for each in mine
     )
 

@@ -79,7 +79,7 @@ def judge(known: Losses, beat: Heartbeat, expected: Expectation) -> tuple[Losses
 
 def _next(known: Usual | None, seen: RankProgress) -> Usual:
     loss = seen.loss or 0.0
-    if known is None or seen.step < known.step:
+    if known is None or seen.step < known.step or loss <= 0:  # about 0 all is far higher
         return Usual(seen.step, loss)
     if seen.step == known.step or not isfinite(loss):
         return known

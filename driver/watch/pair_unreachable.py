@@ -18,6 +18,7 @@ from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import Expectation, Findings, NodeSeen, evidence
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, Probe
+from holdfast.telemetry.analysis import hang
 
 Pair = tuple[str, str]
 """Who probes, and who is probed."""
@@ -55,7 +56,13 @@ class UnreachablePairs(Detector):
             return ()
         quiet_s, fresh_s = jobs.quiet_s(job, context.now), context.late_s + 0.25
         self._probes, findings = judge(
-            self._probes, job.expected, context.nodes, quiet_s, fresh_s, context.now
+            self._probes,
+            job.expected,
+            context.nodes,
+            quiet_s,
+            fresh_s,
+            context.now,
+            all_wait=_all_wait(job),
         )
         return findings
 
@@ -76,30 +83,42 @@ def judge(
     quiet_s: float,
     fresh_s: float,
     now: float,
+    *,
+    all_wait: bool = True,
 ) -> tuple[ProbeHistory, Findings]:
     """Once an epoch, for a job in which nothing has moved for its floor (`quiet_s`). Nodes whose
-    heartbeats are older than `fresh_s` are silent, which is another finding.
+    heartbeats are older than `fresh_s` are silent, which is another finding. `all_wait`: no rank
+    loads, saves or computes, so that it may be for a pair that never met.
     """
     if apart.told.get(expected.job) == expected.epoch:
         return apart, ()
     stands = quiet_s > expected.hang_floor_s
-    lost = _lost(apart, expected, nodes, now - fresh_s) if stands else {}
+    lost = _lost(apart, expected, nodes, now - fresh_s, all_wait=all_wait) if stands else {}
     if not lost and not apart.since_s:
         return apart, ()
     own = frozenset(expected.nodes)
     others = {pair: at_s for pair, at_s in apart.since_s.items() if pair[0] not in own}
     since_s = {pair: apart.since_s.get(pair, now) for pair in lost}
     apart = msgspec.structs.replace(apart, since_s=others | since_s)
-    certain = {pair: lost[pair] for pair, at_s in since_s.items() if now - at_s >= CERTAIN_S}
-    if not certain:
+    if all(now - at_s < CERTAIN_S for at_s in since_s.values()):
         return apart, ()
     told = {**apart.told, expected.job: expected.epoch}
-    found = _finding(expected, certain, _hearing(nodes, own), quiet_s)
+    found = _finding(expected, lost, _hearing(nodes, own), quiet_s)  # also those told of just now
     return msgspec.structs.replace(apart, told=told), (found,)
 
 
+def _all_wait(job: JobSeen) -> bool:
+    seen = [each.progress for each in job.ranks.values()]
+    return all(hang.in_collective(each) and not each.pause for each in seen)
+
+
 def _lost(
-    apart: ProbeHistory, expected: Expectation, nodes: Mapping[str, NodeSeen], least_s: float
+    apart: ProbeHistory,
+    expected: Expectation,
+    nodes: Mapping[str, NodeSeen],
+    least_s: float,
+    *,
+    all_wait: bool,
 ) -> dict[Pair, Probe]:
     """Pairs of nodes that are heard of, and that do not reach each other any more."""
     known = {node: nodes[node] for node in expected.nodes if node in nodes}
@@ -110,18 +129,22 @@ def _lost(
         for probe in seen.probes
         if probe.node in heard_of
         and _unanswered(probe)
-        and (probe.heard or _could_meet(apart.met, (name, probe.node), heard_of))
+        and (
+            probe.heard
+            or _met(apart.met, (name, probe.node))
+            or (all_wait and _could_meet(apart.met, (name, probe.node), heard_of))
+        )
     }
 
 
+def _met(met: Container[Pair], pair: Pair) -> bool:
+    return pair in met or pair[::-1] in met
+
+
 def _could_meet(met: Container[Pair], pair: Pair, nodes: Collection[str]) -> bool:
-    """Whether it did, one way or the other, or each of the two met another of the job."""
-    if pair in met or pair[::-1] in met:
-        return True
+    """Whether each of the two met another of the job."""
     others = [node for node in nodes if node not in pair]
-    return all(
-        any((node, other) in met or (other, node) in met for other in others) for node in pair
-    )
+    return all(any(_met(met, (node, other)) for other in others) for node in pair)
 
 
 def _unanswered(probe: Probe) -> bool:

@@ -198,3 +198,22 @@ def test_of_what_nothing_can_be_learned_is_said_in_a_sentence(six) -> None:
     six.do(e.DiagnoseEndRequested(diagnosis=six.number, by="ada"))
     said = str(refuse(six.state, e.CalibrateRequested(diagnosis=six.number)))
     assert "0 of its nodes are good, and 3 are needed" in said
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e308, -5.0, 0.0])
+def test_what_is_no_sane_number_is_nobodys_measure(six, value) -> None:
+    """Also where all tell it: a node may tell whatever it likes, and the driver goes on."""
+    for lying in ({"n2"}, set(six.state.nodes)):
+        six.do(e.DiagnoseRequested(by="ada"))
+        six.number = six.number if exam(six).asked.verdict is None else six.state.sequence
+        while exam(six).asked.verdict is None:
+            under_way = exam(six)
+            for member in under_way.orders:
+                told = tuple(
+                    replace(each, value=value if lying & {*each.members, member} else 50.0)
+                    for each in results(under_way, member)
+                )
+                six.do(e.DiagnosticEnded(node=member, id=under_way.id, results=told))
+        assert set(exam(six).asked.verdict.bad) <= lying
+        if refuse(six.state, e.CalibrateRequested(diagnosis=six.number)) is None:
+            six.do(e.CalibrateRequested(diagnosis=six.number, by="ada"))

@@ -352,3 +352,22 @@ def test_a_script_that_does_not_find_its_file_in_dev_shm_is_paid_for_by_its_user
         life.answer()
     assert (life.phase, life.paid) == (Phase.FAILED, [Blame.USER] * 2)
     assert life.state.exams == {}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "n0:41:77 [0] NCCL WARN [Service thread] Connection closed by remote peer n1<40122>",
+        "ConnectionResetError: [Errno 104] Connection reset by peer",
+    ],
+)
+def test_who_complains_in_the_words_of_nccl_is_not_named_before_who_died(training, words) -> None:
+    life = training()
+    life.dies(0, exception=words, judged=False)
+    life.dies(3, exception="ValueError: bad", own_step=10)
+    assert (life.incident.kind, life.incident.node, life.incident.rank) == (
+        Kind.USER_EXCEPTION,
+        "n1",
+        3,
+    )
+    assert life.incident.blame is Blame.USER

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -155,3 +156,21 @@ def test_a_few_starts_find_what_is_good_or_end_the_job(points, most, poison) -> 
         oldest = min(each for each in stored if each < before)
         least = max(oldest, before - max(1, tried[0] - before))
         assert after == max(each for each in points if each <= least)
+
+
+def test_what_a_device_does_after_a_step_is_of_no_restore_point(training: Any) -> None:
+    """It says nothing of its place in the script; but ranks had got on from where they started."""
+    life = training(nodes=4, spare=1, task=TASK)
+    stored = [(40, 1), (30, 1)]
+    for step, _ in reversed(stored):
+        life.progress(step)
+        life.stores(step)
+    words = "RuntimeError: CUDA error: uncorrectable ECC error encountered"
+    for _ in range(3):
+        life.dies(4, exception=words, own_step=45, step=45)
+        life.answer(stored=stored)
+        if life.phase is Phase.DIAGNOSING:
+            life.tests_end()
+            life.answer(stored=stored)
+    assert life.moved == ["n2"]
+    assert life.job.restore.step == 40

@@ -1,5 +1,6 @@
 """The ring under a real writer that is killed at any moment, and files that are no ring."""
 
+import math
 import os
 import random
 import signal
@@ -133,6 +134,17 @@ def test_what_the_writer_stores_is_what_the_reader_reads(tmp_path: Path) -> None
     assert (seen.peers[0].peer, seen.peers[0].sends, seen.peers[0].receives) == (4, 1, 1)
     assert seen.wall_s["forward"] > 0
     assert seen.partial == ()
+
+
+@pytest.mark.parametrize(
+    ("told", "seen"),
+    [(0.0, "0.0"), (math.nan, "nan"), (-math.nan, "nan"), (-math.inf, "-inf"), (None, "None")],
+)
+def test_a_loss_that_is_no_number_is_another_than_none(
+    tmp_path: Path, told: float | None, seen: str
+) -> None:
+    RingWriter(tmp_path / "r.ring", rank=0, epoch=1).state(3, 0, told, 0)
+    assert str(RingReader(tmp_path / "r.ring").read().loss) == seen
 
 
 def test_what_does_not_fit_is_said_and_breaks_nothing(tmp_path: Path) -> None:

@@ -124,6 +124,24 @@ def test_where_it_may_end_yet_it_is_a_standstill_as_any(cluster: Any, apart: str
     assert [each.weight for each in two.go(3)] == [Weight.RESTART]
 
 
+@pytest.mark.parametrize(("pause", "acts"), [("", True), ("saves", False)])
+def test_of_nccl_nobody_knows_what_is_done_and_who_pauses_came_through(
+    cluster: Any, pause: str, acts: bool
+) -> None:
+    """A group with two backends: a thread may call its own a little sooner or later."""
+    two = trained(cluster, 2)
+    standing(two, at_number(50, 3, Collective(50, "gather", 0)))
+    stood = two.alter
+
+    def alter(seen: RankProgress) -> RankProgress:
+        seen = stood(seen)
+        group = replace(seen.groups[0], done=0)
+        return replace(seen, groups=(group,), partial=("done",), pause=pause, frame="save (a.py:3)")
+
+    two.alter = alter
+    assert any(each.weight is Weight.RESTART for each in two.go(12)) is acts
+
+
 def test_again_and_again_it_is_the_script_and_not_the_node(cluster: Any) -> None:
     two = trained(cluster, 2)
     for epoch in (2, 3, 4):

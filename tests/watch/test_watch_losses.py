@@ -53,6 +53,7 @@ NOTHING = {
     "one batch": (*USUAL, 20.0, 3.0, 20.0, 3.0),
     "a rise below five times": (*USUAL, 14.0, 14.0, 14.0),
     "a beginning": (1.0, 90.0, 90.0, 90.0),
+    "a loss about nought": (*(0.3, 0.1, -0.4) * KNOWN, 2.0, 2.0, 2.0),
     "a loss below nought": (*(-3.0,) * (KNOWN + 1), 5.0, 5.0, 5.0),
 }
 

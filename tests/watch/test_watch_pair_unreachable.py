@@ -6,13 +6,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.driver.core.faults.fault import fault_of
 from holdfast.driver.watch import Expectation
 from holdfast.driver.watch.model import NodeSeen
 from holdfast.driver.watch.pair_unreachable import CERTAIN_S, SILENT_S, ProbeHistory, heard, judge
 from holdfast.protocol.faults import Blame, Kind, Weight
-from holdfast.protocol.messages import Heartbeat, Probe, Seat
+from holdfast.protocol.messages import Heartbeat, Probe, RankProgress, Seat
 
 NODES = ("a", "b", "c", "d")
 
@@ -155,6 +156,46 @@ def test_who_is_named_is_in_every_pairs_trouble_more_than_any_other(lost: Any) -
         assert counts[-1] == (max(2, counts[-1][0]), finding.node)
         assert all(first <= second for first, second in pairwise(counts))
         assert counts[-2][0] < counts[-1][0]
+
+
+@pytest.mark.parametrize("does", ["imports", "saves", "waits"])
+def test_a_pair_that_never_met_counts_only_while_all_wait(cluster: Any, does: str) -> None:
+    """Nobody may need the way between them: a job that only loads or saves goes on without it."""
+    three = cluster(3)
+    walled = {"node-0", "node-2"}
+    for name in three.names:
+        others = (each for each in three.names if each != name)
+        probes = (Probe(node=o, ok={name, o} != walled, silent_s=9.0) for o in others)
+        three.extra[name] = {"probes": tuple(probes)}
+    three.running = False
+
+    def alter(seen: RankProgress) -> RankProgress:
+        if does == "imports":
+            return replace(seen, groups=())
+        group = replace(seen.groups[0], enqueued=9, done=8)
+        return replace(seen, groups=(group,), pause="saves" if does == "saves" else "")
+
+    three.alter = alter
+    found = [each for each in three.go(20) if each.kind is Kind.UNREACHABLE]
+    assert bool(found) is (does == "waits")
+
+
+def test_two_sides_name_no_node_whichever_pairs_were_told_first() -> None:
+    """Heartbeats come one after the other: for a moment only `a` tells of those it has lost."""
+    apart, found = ProbeHistory(met=set()), ()
+    sides = {frozenset((one, other)) for one in "ab" for other in "cd"}
+    for node in NODES:
+        heard(apart, beat(node, set(), 0.0))
+    for now in (100.0, 100.5, 101.0, 101.5, 102.0):
+        lost = sides if now > 100.0 else set()
+        probes = {each: beat(each, sides if each == "a" else lost, SILENT_S + 1) for each in NODES}
+        nodes = {
+            each: NodeSeen(node=each, known_s=0.0, heard_s=now, probes=told.probes)
+            for each, told in probes.items()
+        }
+        apart, new = judge(apart, expected(), nodes, 6.0, 5.0, now)
+        found += new
+    assert [(each.node, each.apart) for each in found] == [(None, ("a", "c"))]
 
 
 def test_a_standstill_that_ended_counts_no_more() -> None:

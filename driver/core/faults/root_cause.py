@@ -24,6 +24,9 @@ from holdfast.telemetry.analysis.ends import (
     signal_of,
 )
 
+COMPLAINTS = frozenset({"nccl-link", "nccl-watchdog", "nccl", "peer-closed"})
+"""Signs that whoever is left shows when a peer dies, before that death is heard of."""
+
 
 def only_echoes(job: Job) -> bool:
     """True where every rank that failed lost a peer, and whose death that was may still come."""
@@ -43,7 +46,7 @@ def root(exits: Sequence[Exited]) -> Exited | None:
     causes = [exited for exited in bad if not is_echo(exited.status)]
     if not causes:  # the first, also with exit code 0: it is a fault once peers that need it die
         return exits[0] if bad else None
-    first = causes[0]
+    first = next((each for each in causes if not _complains(each.status)), causes[0])
     if not _of_user(first.status):
         return first
     alike = [each for each in causes if _same_end(each.status, first.status)]
@@ -62,6 +65,11 @@ def _same_end(one: RankStatus, other: RankStatus) -> bool:
 def _of_user(status: RankStatus) -> bool:
     verdict = origin.judge(words_of_ends.of_end(status, _kind_of(status)))
     return verdict.blame is Blame.USER
+
+
+def _complains(status: RankStatus) -> bool:
+    """Whether its words are those of who has lost a peer: another end is before it, if there is."""
+    return not COMPLAINTS.isdisjoint(words_of_ends.of_end(status, _kind_of(status)))
 
 
 def _words(status: RankStatus) -> tuple[int | None, str]:

@@ -47,6 +47,8 @@ def site_of(job: Job, fault: Fault) -> Site | None:
     if fault.kind in STANDSTILLS | {Kind.OUT_OF_MEMORY} and fault.step is not None:
         return Site(words=fault.kind, step=fault.step, fresh=fault.step <= start)
     unseen = class_of(fault) is FaultClass.DIED and fault.kind not in NO_SITE and not job.progressed
+    if unseen and fault.step is not None and fault.step > start:  # no start is to blame for that
+        return Site(words=fault.kind, step=fault.step)
     return Site(words=fault.kind, fresh=True) if unseen else None
 
 
