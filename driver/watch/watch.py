@@ -18,8 +18,8 @@ from holdfast.driver.watch.detector import Context, Detector, Guard
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.listeners import Listeners
 from holdfast.driver.watch.model import Expectation, JobProgress, Recalled, Settings
+from holdfast.driver.watch.neighbours import Orders
 from holdfast.driver.watch.nodes import Nodes
-from holdfast.protocol import messages
 from holdfast.protocol.messages import Heartbeat, Observed
 
 
@@ -130,7 +130,7 @@ class Watch:
                 events += self._listeners.looked_at(context.jobs[name])
         return events
 
-    def instructions(self) -> dict[str, messages.WatchOrder]:
+    def instructions(self) -> Orders:
         """What each daemon should do, whole."""
         return self._nodes.instructions()
 
