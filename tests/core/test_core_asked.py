@@ -191,6 +191,27 @@ def test_who_reaches_less_than_was_measured_is_bad_though_nobody_is_better(six) 
     assert exam(six).asked.verdict.bad == {"n3": "compute"}
 
 
+def test_what_was_to_be_reached_stays_with_it_however_that_changes_later(six) -> None:
+    answer(six)
+    six.do(e.CalibrateRequested(diagnosis=six.number, by="ada"))
+    six.do(e.DiagnoseRequested(by="ada"))
+    six.number = six.state.sequence
+    known = exam(six).asked.known
+    assert known.bounds["compute"] == 37.5
+    answer(six)
+    six.do(e.CalibrateRequested(diagnosis=six.number, by="ada"))
+    six.state = replace(six.state, figures={})
+    assert decode(encode(six.state)).exams == six.state.exams
+    assert exam(six).asked.known == known
+
+
+def test_of_a_diagnosis_in_which_a_node_is_bad_nothing_is_kept(six) -> None:
+    while exam(six).asked.verdict is None:
+        answer(six, bad=("n4",))
+    said = str(refuse(six.state, e.CalibrateRequested(diagnosis=six.number)))
+    assert "of n4 is bad, and nothing is kept" in said
+
+
 def test_of_what_nothing_can_be_learned_is_said_in_a_sentence(six) -> None:
     said = str(refuse(six.state, e.CalibrateRequested(diagnosis=six.number)))
     assert "is not over" in said
