@@ -37,15 +37,17 @@ class Nodes:
         since = {**seen.connected_s, process: now}
         self._put(seen, left_s=left, connected_s=since, why=why)
 
-    def disconnected(self, node: str, process: str, now: float, why: str) -> None:
+    def disconnected(self, node: str, process: str, now: float, why: str) -> bool:
+        """Whether it is not known any more: neither the cluster nor a job knows it."""
         seen = self.seen(node, now)
         since = {name: at for name, at in seen.connected_s.items() if name != process}
         left = {**seen.left_s, process: now}
         if since or seen.present is not None or node in self._context.seats:
             self._put(seen, connected_s=since, left_s=left, why={**seen.why, process: why})
-        else:  # neither the cluster nor a job knows it, and now it has gone
-            self._known.pop(node, None)
-            self._order_anew()
+            return False
+        self._known.pop(node, None)
+        self._order_anew()
+        return True
 
     def gone(self, node: str, now: float) -> None:
         if seen := self._known.get(node):

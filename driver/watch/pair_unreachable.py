@@ -8,7 +8,7 @@ while the job stands still, also before its first step: a link that nobody needs
 """
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -21,6 +21,7 @@ from holdfast.protocol.messages import Heartbeat, Probe
 
 Pair = tuple[str, str]
 """Who probes, and who is probed."""
+Met = dict[str, set[str]]
 
 SILENT_S = 3.0
 """Without an answer for so long a neighbour cannot be reached: a dozen probes, and more than one
@@ -32,9 +33,9 @@ OFTEN = 2
 
 
 class ProbeHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """State. `met` is filled in place: pairs that have reached each other."""
+    """State. `met` is filled in place: by node, whom it has reached, or who has reached it."""
 
-    met: set[Pair]
+    met: Met
     since_s: Mapping[Pair, float] = {}  # unanswered while a job stands still
     told: Mapping[str, int] = {}  # by job: the epoch that it was told of
 
@@ -43,7 +44,7 @@ class UnreachablePairs(Detector):
     """Of nodes that speak to a driver which hears most of them."""
 
     def __init__(self) -> None:
-        self._probes = ProbeHistory(met=set())
+        self._probes = ProbeHistory(met={})
 
     def heard(self, beat: Heartbeat, context: Context) -> Findings:
         if beat.probes:
@@ -59,6 +60,11 @@ class UnreachablePairs(Detector):
         )
         return findings
 
+    def gone(self, node: str) -> None:
+        met = self._probes.met
+        for other in met.pop(node, ()):
+            met[other].discard(node)
+
     def drop(self, job: str) -> None:
         told = {name: epoch for name, epoch in self._probes.told.items() if name != job}
         self._probes = msgspec.structs.replace(self._probes, told=told)
@@ -66,7 +72,11 @@ class UnreachablePairs(Detector):
 
 def heard(apart: ProbeHistory, beat: Heartbeat) -> None:
     """Take note of whom the node reaches."""
-    apart.met.update((beat.node, probe.node) for probe in beat.probes if probe.ok or probe.reset)
+    mine = apart.met.setdefault(beat.node, set())
+    for probe in beat.probes:
+        if (probe.ok or probe.reset) and probe.node not in mine:
+            mine.add(probe.node)
+            apart.met.setdefault(probe.node, set()).add(beat.node)
 
 
 def judge(
@@ -114,14 +124,11 @@ def _lost(
     }
 
 
-def _could_meet(met: Container[Pair], pair: Pair, nodes: Collection[str]) -> bool:
+def _could_meet(met: Met, pair: Pair, nodes: Collection[str]) -> bool:
     """Whether it did, one way or the other, or each of the two met another of the job."""
-    if pair in met or pair[::-1] in met:
-        return True
-    others = [node for node in nodes if node not in pair]
-    return all(
-        any((node, other) in met or (other, node) in met for other in others) for node in pair
-    )
+    one, other = pair
+    known = met.get(one, set()), met.get(other, set())
+    return other in known[0] or all(any(node in nodes for node in each - {*pair}) for each in known)
 
 
 def _unanswered(probe: Probe) -> bool:

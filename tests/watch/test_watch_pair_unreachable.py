@@ -48,7 +48,7 @@ def judged(
     reset: bool = False,
     twice: bool = True,
 ) -> tuple[Any, ...]:
-    apart = ProbeHistory(met=set())
+    apart = ProbeHistory(met={})
     for node in NODES:
         heard(apart, beat(node, set() if before else lost, 0.0 if before else silent_s))
     nodes = {
@@ -158,7 +158,7 @@ def test_who_is_named_is_in_every_pairs_trouble_more_than_any_other(lost: Any) -
 
 
 def test_a_standstill_that_ended_counts_no_more() -> None:
-    apart = ProbeHistory(met=set())
+    apart = ProbeHistory(met={})
     nodes = {}
     for node in NODES:
         heard(apart, beat(node, set(), 0.0))
