@@ -33,7 +33,8 @@ def judge(
 ) -> tuple[Sharing, Findings]:
     """What one report of an executor says of it; who does not know yet changes nothing. `recalled`:
     what an earlier driver told of the job and did not take back."""
-    if seen.job not in (None, *sharing) and (node := recalled.get(Kind.STORE_NOT_SHARED)):
+    node = recalled.get(Kind.STORE_NOT_SHARED)
+    if seen.job is not None and seen.job not in sharing and node:
         sharing = {**sharing, seen.job: frozenset({node})}
     if not sharing and seen.store_shared is not False:
         return sharing, ()
