@@ -4,13 +4,16 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.client import Client, path
+from holdfast.cli.client import Client, Problem, path
 from holdfast.cli.diagnose import All, Names, begun, exit_code, watched
 from holdfast.cli.errors import misused
-from holdfast.cli.output import as_json, complain, say, table
+from holdfast.cli.output import as_json, say, table
 from holdfast.cli.shared import Json, State, Url, client, examples
 from holdfast.cli.words import duration
 from holdfast.protocol import exitcodes
+
+LEAST_NODES = 3
+"""As `diagnostics.figures` has it, which takes longer to import than most commands take."""
 
 Show = Annotated[bool, typer.Option("--show", help="Measure nothing: what was measured last.")]
 
@@ -30,12 +33,14 @@ def calibrate(
 ) -> int:
     """Test nodes that run no ranks now; what the good ones reach is what nodes have to reach.
 
-    Three good ones are needed. The bound that follows counts from then on where `holdfast diagnose`
-    tests nodes. Exit code: as of `holdfast diagnose`; where a node is bad nothing is kept.
+    Three good ones are needed, and no bad one: else nothing is kept. The bound that follows counts
+    from then on where `holdfast diagnose` tests nodes. Exit code: as of `holdfast diagnose`.
     """
     if bool(nodes) + everyone + show != 1:
         why = "no NODE is named" if not (nodes or everyone or show) else "these contradict"
         raise misused(f"{why}.", "Name nodes, or give --all, or --show.")
+    if nodes and len(set(nodes)) < LEAST_NODES:
+        raise misused(f"{LEAST_NODES} nodes are needed.", "Name more, or give --all.")
     asked = client(url, state)
     code = exitcodes.OK if show else _measured(asked, everyone, nodes or [])
     found = asked.get(path("calibrations"))
@@ -47,14 +52,16 @@ def calibrate(
 
 
 def _measured(asked: Client, everyone: bool, nodes: list[str]) -> int:
-    """Test them, and have what they reached kept where nobody is bad."""
+    """Test them, and have what they reached kept. Where the driver keeps nothing, that alone has no
+    exit code that says that a node is bad."""
     number = begun(asked, {"all": True} if everyone else {"nodes": nodes})
     found = watched(asked, number)
-    if found["bad"]:
-        named = ", ".join(f"the {part} of {node}" for node, part in found["bad"].items())
-        complain(f"holdfast: {named} is bad: nothing is kept. Name the others.")
-    else:
+    try:
         asked.post(path("diagnoses", str(number), "calibrate"))
+    except Problem as refused:
+        if refused.code == exitcodes.FAILED:
+            refused.code = exit_code(found) or exitcodes.TRY_AGAIN
+        raise
     return exit_code(found)
 
 

@@ -100,7 +100,10 @@ def _some(nodes: list[str]) -> str:
 def _show(found: dict[str, Any]) -> None:
     verdicts = {node: f"bad: {part}" for node, part in found["bad"].items()}
     verdicts |= dict.fromkeys(found["good"], "good")
-    verdicts |= {node: f"unknown: {found['unknown'][node]}" for node in found["undecided"]}
+    whys, sides = found.get("unknown", {}), found.get("sides")  # an older driver has neither
+    verdicts |= {
+        node: f"unknown: {whys[node]}" if node in whys else "unknown" for node in found["undecided"]
+    }
     tests = list(dict.fromkeys(each["test"] for each in found["measurements"]))
     table(
         ("node", *tests, "verdict"),
@@ -111,10 +114,10 @@ def _show(found: dict[str, Any]) -> None:
     )
     for line in found["evidence"] if found["bad"] or found["undecided"] else ():
         say(line)
-    if found["sides"]:
-        these, those = (_some(side) for side in found["sides"])
+    if sides:
+        these, those = (_some(side) for side in sides)
         say(f"these reach each other, and not those, and none is bad for it: {these} | {those}")
-    for one, other in found["apart"] if not found["sides"] else ():
+    for one, other in found["apart"] if not sides else ():
         say(f"{one} and {other} cannot reach each other, and neither is bad")
     for node, why in found["left_out"].items():
         say(f"not tested: {node} ({why})")

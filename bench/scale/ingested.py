@@ -55,6 +55,7 @@ def _beat(layout: str, nodes: int, node: int, beat: int) -> bytes:
             pid=rank + 1,
             process="S",
             step=step,
+            loss=3.0,
             hooks=True,
             cpu_s=beat * PERIOD_S,
             frame="train.py:40 train",

@@ -5,6 +5,7 @@ take its own standing still, as on a busy machine, for a neighbour's silence.
 """
 
 import asyncio
+import math
 import socket
 import struct
 from collections.abc import Mapping
@@ -19,6 +20,9 @@ PERIOD_S = 0.25
 TIMEOUT_S = 0.5
 SILENT_S = 1.0
 """Without an answer for so long it is looked whether the other asks here."""
+LOOK_AGAIN_S = 1.0
+"""Until that is looked for again: the kernel's table has a row for each connection of the node, and
+it is read in the daemon's loop."""
 LOOKED_S = PERIOD_S + TIMEOUT_S
 """From one end of a probe to the next at most: what lies further apart is not all looked at."""
 _HANG_UP_AT_ONCE = struct.pack("ii", 1, 0)
@@ -34,6 +38,8 @@ class Prober:
         self._port = port
         self._neighbours: dict[str, str] = {}
         self._seen: dict[str, tuple[Probe, float]] = {}
+        self._asking: frozenset[str] = frozenset()
+        self._looked_s = -math.inf
 
     def use(self, neighbours: Mapping[str, str], port: int) -> None:
         """Probe these (name to address) from now on; port 0 is the one of this node."""
@@ -46,11 +52,17 @@ class Prober:
 
     def probes(self) -> tuple[Probe, ...]:
         """Each neighbour's last answer, and how long it has given none of any kind."""
-        asking = half_open.asking(self._own_port) if self._misses_one() else frozenset()
+        asking = self._who_asks() if self._misses_one() else frozenset()
         return tuple(
             replace(self._seen[node][0], silent_s=self._silent_s(node), heard=address in asking)
             for node, address in self._neighbours.items()
         )
+
+    def _who_asks(self) -> frozenset[str]:
+        now = self._clock.monotonic_s()
+        if now - self._looked_s >= LOOK_AGAIN_S:
+            self._asking, self._looked_s = half_open.asking(self._own_port), now
+        return self._asking
 
     def _misses_one(self) -> bool:
         return any(self._silent_s(node) > SILENT_S for node in self._neighbours)

@@ -84,6 +84,13 @@ _DAMAGED = (msgspec.DecodeError, AttributeError, IndexError, KeyError, TypeError
 
 
 def _damaged(error: Exception) -> UnreadableState:
+    if isinstance(error, msgspec.ValidationError) and "Invalid enum value" in str(error):
+        # A word more, as of what is found, is no reason for a version: where none is there, an
+        # earlier Holdfast reads the state.
+        return LaterState(
+            f"journal: its state has a word that this Holdfast does not know ({error}): it was "
+            "written by a later one. Start that, or put a journal back from before."
+        )
     return UnreadableState(
         f"journal: its state is damaged ({type(error).__name__}: {error}). Put a journal back from "
         "a backup, or start with another --state."

@@ -12,7 +12,8 @@ from holdfast.driver.core.attempt import known_points
 from holdfast.driver.core.attempt.quiet import quiet_of
 from holdfast.driver.core.state.model import Job, Phase, State, Wanted
 from holdfast.driver.core.state.node import Quarantined, Source, Trusted
-from holdfast.driver.core.testing import asked, calibrating
+from holdfast.driver.core.testing import asked
+from holdfast.driver.core.testing.unknown import good as good_of
 
 DEFECT = "defect"
 """The code of a refusal that is our fault: the same request is refused again until we mend it."""
@@ -246,14 +247,17 @@ _LATER = "`holdfast nodes` shows who has it; suspend its job, or ask again later
 
 def _calibrate(state: State, event: e.CalibrateRequested) -> Refusal | None:
     """Why nothing can be learned from this diagnosis."""
-    if (unknown := _diagnosis(state, event)) is not None:
-        return unknown
+    if (none := _diagnosis(state, event)) is not None:
+        return none
     exam = asked.found(state.exams.values(), event.diagnosis)
     assert exam is not None
     assert exam.asked is not None
-    good = len(calibrating.good(exam.asked))
-    if exam.asked.verdict is None:
+    verdict, good = exam.asked.verdict, len(good_of(exam.asked))
+    if verdict is None:
         why = f"diagnosis: {event.diagnosis} is not over. Ask again once it is."
+    elif verdict.bad:
+        named = ", ".join(f"the {part} of {node}" for node, part in verdict.bad.items())
+        why = f"diagnosis: {named} is bad, and nothing is kept. Name the others."
     elif good < LEAST_NODES:
         why = f"diagnosis: {good} of its nodes are good, and {LEAST_NODES} are needed. Name more."
     else:

@@ -67,12 +67,11 @@ class Context(msgspec.Struct, kw_only=True):
 class Detector:
     """What each detector has. Methods that do nothing here are for those that keep such things."""
 
-    def recall(self, job: str, told: Recalled) -> None:
-        """An earlier driver told this of the job, before any of its nodes has spoken to this one;
-        where it is enough to know it when they do, ask `Context.recalled_of`."""
-
     def drop(self, job: str) -> None:
         """The job is over: nothing is to be known of it any more."""
+
+    def gone(self, node: str) -> None:
+        """The node is gone for good: what comes next under its name is another one."""
 
 
 @runtime_checkable

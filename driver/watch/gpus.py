@@ -49,6 +49,9 @@ class BrokenGpus(Detector):
         self._told[beat.node], findings = judge(before, beat, context.settings, context.now)
         return findings
 
+    def gone(self, node: str) -> None:
+        self._told.pop(node, None)
+
 
 def judge(told: Told, beat: Heartbeat, settings: Settings, now: float) -> tuple[Told, Findings]:
     """The GPUs of one heartbeat. Where they cannot be read what was told stays as it was."""

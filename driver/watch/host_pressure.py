@@ -25,6 +25,9 @@ class HostPressure(Detector):
             self._short[beat.node] = short
         return findings
 
+    def gone(self, node: str) -> None:
+        self._short.pop(node, None)
+
 
 def judge(told: Reported, beat: Heartbeat, settings: Settings) -> tuple[Reported, Findings]:
     """The host pressure of one heartbeat."""

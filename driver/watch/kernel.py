@@ -24,6 +24,9 @@ class KernelFaults(Detector):
         self._told[beat.node], findings = judge(before, beat)
         return findings
 
+    def gone(self, node: str) -> None:
+        self._told.pop(node, None)
+
 
 def judge(told: Reported, beat: Heartbeat) -> tuple[Reported, Findings]:
     """The kernel log's hits of one heartbeat."""

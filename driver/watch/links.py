@@ -43,6 +43,9 @@ class BadLinks(Detector):
         self._links[beat.node], findings = judge(before, beat, context.settings, context.now)
         return findings
 
+    def gone(self, node: str) -> None:
+        self._links.pop(node, None)
+
 
 def judge(links: Links, beat: Heartbeat, settings: Settings, now: float) -> tuple[Links, Findings]:
     """The NICs of one heartbeat, against what they were in the one before."""

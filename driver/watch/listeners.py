@@ -38,7 +38,8 @@ class Listeners:
         self._looked_at = [one.looked_at for one in detectors if isinstance(one, LooksAtJobs)]
 
     def heard(self, beat: Heartbeat, job: JobSeen | None) -> list[AnyEvent]:
-        """A node's heartbeat; `job` has ranks there."""
+        """A node's heartbeat; `job` has ranks there, and is who a defect costs what is found of
+        the node."""
         if job is None:
             return self._asked(None, self._heard, beat, self._context)
         name = job.expected.job

@@ -30,6 +30,12 @@ class LogLines(Detector):
         self._told, findings = judge(self._told, beat, context.seats)
         return findings
 
+    def gone(self, node: str) -> None:
+        self._told = frozenset(key for key in self._told if key[0] != node)
+
+    def drop(self, job: str) -> None:
+        self._told = frozenset(key for key in self._told if key[:2] != ("", job))
+
 
 def judge(
     told: Reported, beat: Heartbeat, expected: Mapping[str, Expectation]

@@ -6,7 +6,8 @@ that show it first are named, for in the next step a sum over all has it everywh
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import NamedTuple
+
+import msgspec
 
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.jobs import JobSeen
@@ -24,7 +25,7 @@ SHARE = 0.1
 """Of a new loss in what is usual: a loss that falls for long has fallen in that, too."""
 
 
-class Usual(NamedTuple):
+class Usual(msgspec.Struct, frozen=True, gc=False):
     """Of one rank: what its loss is about, by how many steps, and how many were high since."""
 
     step: int
@@ -33,12 +34,12 @@ class Usual(NamedTuple):
     high: int = 0
 
 
-class Losses(NamedTuple):
-    """State of one job's epoch."""
+class Losses(msgspec.Struct):
+    """State of one job's epoch. Written in place: a heartbeat costs what its own ranks cost."""
 
     epoch: int = 0
     told: bool = False
-    usual: Mapping[int, Usual] = {}
+    usual: dict[int, Usual] = {}
 
 
 class BadLosses(Detector):
@@ -65,10 +66,11 @@ def judge(known: Losses, beat: Heartbeat, expected: Expectation) -> tuple[Losses
     seen = {each.rank: each for each in own if each.loss is not None and each.step}
     if known.told or not seen:
         return known, ()
-    usual = {rank: _next(known.usual.get(rank), each) for rank, each in seen.items()}
+    usual = known.usual
+    usual.update({rank: _next(usual.get(rank), each) for rank, each in seen.items()})
     bad = [rank for rank in sorted(seen) if not isfinite(seen[rank].loss or 0.0)]
-    high = [rank for rank in sorted(usual) if usual[rank].high >= TWICE]
-    known = known._replace(usual={**known.usual, **usual}, told=bool(bad or high))
+    high = [rank for rank in sorted(seen) if usual[rank].high >= TWICE]
+    known.told = bool(bad or high)
     if bad:
         return known, (_finding(beat.node, expected, bad, seen, "is not a number"),)
     if high:
@@ -84,7 +86,7 @@ def _next(known: Usual | None, seen: RankProgress) -> Usual:
     if seen.step == known.step or not isfinite(loss):
         return known
     if known.steps >= KNOWN and 0 < JUMP * known.loss < loss:
-        return known._replace(step=seen.step, high=known.high + 1)
+        return Usual(seen.step, known.loss, known.steps, known.high + 1)
     mean = known.loss + max(SHARE, 1 / (known.steps + 1)) * (loss - known.loss)
     return Usual(seen.step, mean, known.steps + 1)
 

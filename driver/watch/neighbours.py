@@ -1,6 +1,8 @@
 """Which nodes each daemon probes, and how often it speaks. Pure."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
 
 from holdfast.driver.watch.model import Expectation, Settings
 from holdfast.protocol.messages import WatchOrder
@@ -9,45 +11,39 @@ MESH = 16
 """Nodes of a job that stands still, up to which each probes all others: 60 handshakes a second and
 daemon, while it stands."""
 
+Orders = Mapping[str, WatchOrder]
+"""By node, what its daemon should do."""
+Probed = tuple[str, str]
+"""A node, and its address."""
+
 
 def instructions(
-    nodes: Iterable[str],
-    expected: Iterable[Expectation],
-    settings: Settings,
-    standing: Collection[str] = (),
-) -> dict[str, WatchOrder]:
-    """What every daemon should do. A ring in name order: each probes the next few with seats; of a
-    job that stands still (`standing`) both ways around, all of it where that is small."""
-    names, expected = sorted(nodes), tuple(expected)
-    seats = [seat for each in expected for seat in each.seats]
-    addresses = {seat.node: seat.address for seat in seats}
-    ring = sorted(addresses)
-    places = {name: place for place, name in enumerate(ring)}
-    mesh = _meshes(each for each in expected if each.job in standing)
+    nodes: Iterable[str], expected: Iterable[Expectation], settings: Settings
+) -> Orders:
+    """What every daemon should do. A ring in name order: each probes the next few with seats."""
+    names = sorted(nodes)
+    ring = _ring(expected)
+    reach = min(settings.neighbours, len(ring) - 1)
+    after = {node: _next(ring, place, reach) for place, (node, _) in enumerate(ring)}
+    period = period_s(len(names), settings)
     return {
-        name: WatchOrder(
-            heartbeat_period_s=period_s(len(names), settings),
-            neighbours=tuple(
-                (other, addresses[other])
-                for other in dict.fromkeys(
-                    (*_next(places.get(name), ring, settings.neighbours), *mesh.get(name, ()))
-                )
-            ),
-        )
+        name: WatchOrder(heartbeat_period_s=period, neighbours=after.get(name, ()))
         for name in names
     }
 
 
-def _meshes(standing: Iterable[Expectation]) -> dict[str, list[str]]:
-    """By node, whom it probes since its job stands still."""
-    found: dict[str, list[str]] = {}
-    for each in standing:
-        ring = sorted(each.nodes)
-        reach = len(ring) if len(ring) <= MESH else MESH // 2
-        for place, name in enumerate(ring):
-            around = [*_next(place, ring, reach), *_next(len(ring) - 1 - place, ring[::-1], reach)]
-            found[name] = list(dict.fromkeys(around))
-    return found
+def standing(orders: Orders, job: Expectation) -> Orders:
+    """The same where this job stands still: its nodes probe both ways around it as well, all of it
+    where that is small."""
+    ring = _ring([job])
+    reach = len(ring) - 1 if len(ring) <= MESH else MESH // 2
+    probed = dict(orders)
+    for place, (name, _) in enumerate(ring):
+        if order := orders.get(name):
+            around = *_next(ring, place, reach), *_next(ring, place - reach - 1, reach)
+            others = tuple(dict.fromkeys((*order.neighbours, *around)))
+            probed[name] = replace(order, neighbours=others)
+    return probed
 
 
 def period_s(nodes: int, settings: Settings) -> float:
@@ -55,9 +51,11 @@ def period_s(nodes: int, settings: Settings) -> float:
     return max(settings.heartbeat_period_s, nodes / settings.heartbeats_per_s)
 
 
-def _next(place: int | None, ring: list[str], count: int) -> list[str]:
-    """The next in the ring after `place`, at most once around; None: it is not in the ring."""
-    if place is None:
-        return []
-    steps = range(1, min(count, len(ring) - 1) + 1)
-    return [ring[(place + step) % len(ring)] for step in steps]
+def _ring(expected: Iterable[Expectation]) -> list[Probed]:
+    """The nodes with seats, in name order."""
+    return sorted({seat.node: seat.address for each in expected for seat in each.seats}.items())
+
+
+def _next(ring: Sequence[Probed], place: int, reach: int) -> tuple[Probed, ...]:
+    """So many after `place`, around the ring."""
+    return tuple([ring[(place + step) % len(ring)] for step in range(1, reach + 1)])

@@ -5,6 +5,7 @@ node's daemon should do. Times are the driver's.
 """
 
 from collections.abc import Iterable
+from functools import reduce
 from typing import Unpack
 
 import msgspec
@@ -12,7 +13,8 @@ import msgspec
 from holdfast.driver.watch import neighbours
 from holdfast.driver.watch.detector import Context
 from holdfast.driver.watch.model import NodeSeen, SeenChanges
-from holdfast.protocol.messages import Heartbeat, WatchOrder
+from holdfast.driver.watch.neighbours import Orders
+from holdfast.protocol.messages import Heartbeat
 
 
 class Nodes:
@@ -21,8 +23,9 @@ class Nodes:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._known = context.nodes
-        self._orders: dict[str, WatchOrder] | None = None
-        self._standing: set[str] = set()  # jobs whose nodes probe all others
+        self._calm: Orders | None = None  # where no job stands still
+        self._orders: Orders | None = None
+        self._standing: set[str] = set()  # jobs whose nodes probe more of each other
 
     def seen(self, node: str, now: float) -> NodeSeen:
         return self._known.get(node) or NodeSeen(node=node, known_s=now)
@@ -34,15 +37,17 @@ class Nodes:
         since = {**seen.connected_s, process: now}
         self._put(seen, left_s=left, connected_s=since, why=why)
 
-    def disconnected(self, node: str, process: str, now: float, why: str) -> None:
+    def disconnected(self, node: str, process: str, now: float, why: str) -> bool:
+        """Whether it is not known any more: neither the cluster nor a job knows it."""
         seen = self.seen(node, now)
         since = {name: at for name, at in seen.connected_s.items() if name != process}
         left = {**seen.left_s, process: now}
         if since or seen.present is not None or node in self._context.seats:
             self._put(seen, connected_s=since, left_s=left, why={**seen.why, process: why})
-        else:  # neither the cluster nor a job knows it, and now it has gone
-            self._known.pop(node, None)
-            self._orders = None
+            return False
+        self._known.pop(node, None)
+        self._order_anew()
+        return True
 
     def gone(self, node: str, now: float) -> None:
         if seen := self._known.get(node):
@@ -68,7 +73,7 @@ class Nodes:
         """Other jobs are expected now."""
         wanted = self._context.expected.values()
         self._context.seats = {node: each for each in wanted for node in each.nodes}
-        self._orders = None
+        self._order_anew()
 
     def stands(self, job: str, *, stands: bool) -> None:
         """Whether the job stands still: its nodes probe more of each other meanwhile."""
@@ -86,14 +91,21 @@ class Nodes:
         known = [seen for seen in self._known.values() if seen.present is not False]
         return 2 * sum(1 for seen in known if seen.heard_s is not None) > len(known)
 
-    def instructions(self) -> dict[str, WatchOrder]:
+    def instructions(self) -> Orders:
         """What each daemon should do, whole."""
-        if self._orders is None:
+        if self._calm is None:
             wanted, settings = self._context.expected.values(), self._context.settings
-            self._orders = neighbours.instructions(self._known, wanted, settings, self._standing)
+            self._calm = neighbours.instructions(self._known, wanted, settings)
+        if self._orders is None:
+            expected = self._context.expected
+            known = [expected[job] for job in sorted(self._standing) if job in expected]
+            self._orders = reduce(neighbours.standing, known, self._calm)
         return self._orders
+
+    def _order_anew(self) -> None:
+        self._calm = self._orders = None
 
     def _put(self, seen: NodeSeen, **changes: Unpack[SeenChanges]) -> None:
         if seen.node not in self._known:
-            self._orders = None
+            self._order_anew()
         self._known[seen.node] = msgspec.structs.replace(seen, **changes)

@@ -8,7 +8,7 @@ while the job stands still, also before its first step: a link that nobody needs
 """
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
@@ -22,6 +22,7 @@ from holdfast.telemetry.analysis import hang
 
 Pair = tuple[str, str]
 """Who probes, and who is probed."""
+Met = dict[str, set[str]]
 
 SILENT_S = 3.0
 """Without an answer for so long a neighbour cannot be reached: a dozen probes, and more than one
@@ -33,9 +34,9 @@ OFTEN = 2
 
 
 class ProbeHistory(msgspec.Struct, frozen=True, kw_only=True):
-    """State. `met` is filled in place: pairs that have reached each other."""
+    """State. `met` is filled in place: by node, whom it has reached, or who has reached it."""
 
-    met: set[Pair]
+    met: Met
     since_s: Mapping[Pair, float] = {}  # unanswered while a job stands still
     told: Mapping[str, int] = {}  # by job: the epoch that it was told of
 
@@ -44,7 +45,7 @@ class UnreachablePairs(Detector):
     """Of nodes that speak to a driver which hears most of them."""
 
     def __init__(self) -> None:
-        self._probes = ProbeHistory(met=set())
+        self._probes = ProbeHistory(met={})
 
     def heard(self, beat: Heartbeat, context: Context) -> Findings:
         if beat.probes:
@@ -66,6 +67,11 @@ class UnreachablePairs(Detector):
         )
         return findings
 
+    def gone(self, node: str) -> None:
+        met = self._probes.met
+        for other in met.pop(node, ()):
+            met[other].discard(node)
+
     def drop(self, job: str) -> None:
         told = {name: epoch for name, epoch in self._probes.told.items() if name != job}
         self._probes = msgspec.structs.replace(self._probes, told=told)
@@ -73,7 +79,11 @@ class UnreachablePairs(Detector):
 
 def heard(apart: ProbeHistory, beat: Heartbeat) -> None:
     """Take note of whom the node reaches."""
-    apart.met.update((beat.node, probe.node) for probe in beat.probes if probe.ok or probe.reset)
+    mine = apart.met.setdefault(beat.node, set())
+    for probe in beat.probes:
+        if (probe.ok or probe.reset) and probe.node not in mine:
+            mine.add(probe.node)
+            apart.met.setdefault(probe.node, set()).add(beat.node)
 
 
 def judge(
@@ -137,14 +147,14 @@ def _lost(
     }
 
 
-def _met(met: Container[Pair], pair: Pair) -> bool:
-    return pair in met or pair[::-1] in met
+def _met(met: Met, pair: Pair) -> bool:
+    return pair[1] in met.get(pair[0], ())
 
 
-def _could_meet(met: Container[Pair], pair: Pair, nodes: Collection[str]) -> bool:
+def _could_meet(met: Met, pair: Pair, nodes: Collection[str]) -> bool:
     """Whether each of the two met another of the job."""
-    others = [node for node in nodes if node not in pair]
-    return all(any(_met(met, (node, other)) for other in others) for node in pair)
+    known = (met.get(node, set()) - {*pair} for node in pair)
+    return all(any(node in nodes for node in each) for each in known)
 
 
 def _unanswered(probe: Probe) -> bool:

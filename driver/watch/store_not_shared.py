@@ -6,7 +6,7 @@ Pure. Nothing is done about it: training goes on, though no checkpoint becomes w
 from collections.abc import Mapping
 
 from holdfast.driver.watch.detector import Context, Detector
-from holdfast.driver.watch.model import Findings, Recalled, evidence
+from holdfast.driver.watch.model import NOTHING, Findings, Recalled, evidence
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Observed
 
@@ -19,20 +19,23 @@ class StoresNotShared(Detector):
     def __init__(self) -> None:
         self._sharing: Sharing = {}
 
-    def recall(self, job: str, told: Recalled) -> None:
-        if node := told.get(Kind.STORE_NOT_SHARED):
-            self._sharing = {**self._sharing, job: frozenset({node})}
-
     def reported(self, seen: Observed, context: Context) -> Findings:
-        self._sharing, findings = judge(self._sharing, seen)
+        recalled = context.recalled_of(seen.job or "")
+        self._sharing, findings = judge(self._sharing, seen, recalled)
         return findings
 
     def drop(self, job: str) -> None:
         self._sharing = {name: nodes for name, nodes in self._sharing.items() if name != job}
 
 
-def judge(sharing: Sharing, seen: Observed) -> tuple[Sharing, Findings]:
-    """What one report of an executor says of it; who does not know yet changes nothing."""
+def judge(
+    sharing: Sharing, seen: Observed, recalled: Recalled = NOTHING
+) -> tuple[Sharing, Findings]:
+    """What one report of an executor says of it; who does not know yet changes nothing. `recalled`:
+    what an earlier driver told of the job and did not take back."""
+    node = recalled.get(Kind.STORE_NOT_SHARED)
+    if seen.job is not None and seen.job not in sharing and node:
+        sharing = {**sharing, seen.job: frozenset({node})}
     if not sharing and seen.store_shared is not False:
         return sharing, ()
     left = {

@@ -18,8 +18,8 @@ from holdfast.driver.watch.detector import Context, Detector, Guard
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.listeners import Listeners
 from holdfast.driver.watch.model import Expectation, JobProgress, Recalled, Settings
+from holdfast.driver.watch.neighbours import Orders
 from holdfast.driver.watch.nodes import Nodes
-from holdfast.protocol import messages
 from holdfast.protocol.messages import Heartbeat, Observed
 
 
@@ -53,8 +53,6 @@ class Watch:
         """What an earlier driver told of the job and did not take back, before its nodes speak."""
         self._known.add(job)
         self._context.recalled[job] = told
-        for each in self.detectors:
-            each.recall(job, told)
 
     def forget(self, job: str) -> None:
         """The job has no ranks now."""
@@ -72,11 +70,13 @@ class Watch:
         self._nodes.connected(node, process, now)
 
     def disconnected(self, node: str, process: str, now: float, why: str = "") -> None:
-        self._nodes.disconnected(node, process, now, why)
+        if self._nodes.disconnected(node, process, now, why):
+            self._gone(node)
 
     def gone(self, node: str, now: float) -> None:
         """What ran on the node is gone for good: whatever comes next begins its life anew."""
         self._nodes.gone(node, now)
+        self._gone(node)
 
     def fact(self, node: str, present: bool, now: float) -> None:
         """The cluster's word on a node."""
@@ -130,7 +130,7 @@ class Watch:
                 events += self._listeners.looked_at(context.jobs[name])
         return events
 
-    def instructions(self) -> dict[str, messages.WatchOrder]:
+    def instructions(self) -> Orders:
         """What each daemon should do, whole."""
         return self._nodes.instructions()
 
@@ -187,6 +187,10 @@ class Watch:
         self._nodes.stands(job, stands=False)
         for each in self.detectors:
             each.drop(job)
+
+    def _gone(self, node: str) -> None:
+        for each in self.detectors:
+            each.gone(node)
 
     def _job_on(self, node: str) -> JobSeen | None:
         expected = self._context.seats.get(node)

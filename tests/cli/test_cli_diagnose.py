@@ -9,6 +9,7 @@ from holdfast.cli import calibrate, diagnose
 from holdfast.cli.client import Problem
 from holdfast.cli.main import main
 from holdfast.diagnostics import alone
+from holdfast.diagnostics.figures import LEAST_NODES
 from holdfast.diagnostics.plan import alone as planned
 from holdfast.protocol import exitcodes
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
@@ -200,12 +201,46 @@ def test_calibrate_keeps_what_good_nodes_reached_and_shows_it_with_its_drift(
     assert "ago" in shown
 
 
-def test_where_a_node_is_bad_nothing_is_kept(
+@pytest.mark.parametrize(
+    ("found", "code"),
+    [
+        (FOUND, exitcodes.FAILED),
+        ({**FOUND, "bad": {}}, exitcodes.TRY_AGAIN),
+        ({**FOUND, "bad": {}, "undecided": ["n1"]}, exitcodes.TRY_AGAIN),
+    ],
+)
+def test_where_nothing_is_kept_only_a_bad_node_is_called_bad(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture, found: dict[str, Any], code: int
+) -> None:
+    driver = Driver(found)
+
+    def refuses(where: str, body: object = None) -> dict[str, Any]:
+        if where.endswith("calibrate"):
+            raise Problem(409, {"detail": "diagnosis: 2 of its nodes are good, and 3 are needed."})
+        return {"sequence": 12}
+
+    monkeypatch.setattr(driver, "post", refuses)
+    monkeypatch.setattr(calibrate, "client", lambda *_: driver)
+    assert main(["calibrate", "--all"]) == code
+    assert "3 are needed" in capsys.readouterr().err
+
+
+def test_fewer_nodes_than_are_needed_are_not_tested_first(
     monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    monkeypatch.setattr(calibrate, "client", lambda *_: Driver(FOUND, {"tests": []}))
-    assert main(["calibrate", "n0", "n1", "n2"]) == exitcodes.FAILED
-    assert "the link of n2 is bad: nothing is kept" in capsys.readouterr().err
+    monkeypatch.setattr(calibrate, "client", lambda *_: pytest.fail("the driver is asked"))
+    assert main(["calibrate", "n0", "n1", "n1"]) == exitcodes.USAGE
+    assert "3 nodes are needed" in capsys.readouterr().err
+    assert calibrate.LEAST_NODES == LEAST_NODES
+
+
+def test_what_an_older_driver_does_not_tell_is_not_missed(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    older = {name: told for name, told in FOUND.items() if name not in ("unknown", "sides")}
+    older |= {"bad": {}, "undecided": ["n2"]}
+    assert run(monkeypatch, Driver(older), "--all") == exitcodes.TRY_AGAIN
+    assert "unknown" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("typed", [(), ("n0", "--all"), ("--all", "--show")])

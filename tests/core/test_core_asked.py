@@ -179,16 +179,51 @@ def test_what_healthy_nodes_reach_by_the_way_is_kept_until_a_person_has_it_measu
 def test_who_reaches_less_than_was_measured_is_bad_though_nobody_is_better(six) -> None:
     answer(six)
     six.do(e.CalibrateRequested(diagnosis=six.number, by="ada"))
-    six.do(e.DiagnoseRequested(nodes=("n3",)))
-    six.number = six.state.sequence
-    while exam(six).asked.verdict is None:
-        under_way = exam(six)
+    assert verdict_where_slow_are(six, ("n3",), asked=("n3",)).bad == {"n3": "compute"}
+
+
+@pytest.mark.parametrize("sound", [True, False])
+def test_of_two_slow_ones_it_is_known_where_others_pass(six, sound) -> None:
+    answer(six)
+    six.do(e.CalibrateRequested(diagnosis=six.number, by="ada"))
+    slow = ("n0", "n1") if sound else tuple(six.state.nodes)
+    verdict = verdict_where_slow_are(six, slow, asked=("n0", "n1"))
+    assert verdict.bad == ({"n0": "compute", "n1": "compute"} if sound else {})
+    assert set(unknown(exam(six).asked)) == (set() if sound else {"n0", "n1"})
+
+
+def verdict_where_slow_are(life, slow, *, asked):
+    life.do(e.DiagnoseRequested(nodes=asked))
+    life.number = life.state.sequence
+    while exam(life).asked.verdict is None:
+        under_way = exam(life)
         for member in under_way.orders:
             told = results(under_way, member)
-            slow = tuple(replace(each, value=20.0 if not each.members else 50.0) for each in told)
-            told = slow if member == "n3" else told
-            six.do(e.DiagnosticEnded(node=member, id=under_way.id, results=told))
-    assert exam(six).asked.verdict.bad == {"n3": "compute"}
+            if member in slow:
+                told = tuple(each if each.members else replace(each, value=20.0) for each in told)
+            life.do(e.DiagnosticEnded(node=member, id=under_way.id, results=told))
+    return exam(life).asked.verdict
+
+
+def test_what_was_to_be_reached_stays_with_it_however_that_changes_later(six) -> None:
+    answer(six)
+    six.do(e.CalibrateRequested(diagnosis=six.number, by="ada"))
+    six.do(e.DiagnoseRequested(by="ada"))
+    six.number = six.state.sequence
+    known = exam(six).asked.known
+    assert known.bounds["compute"] == 37.5
+    answer(six)
+    six.do(e.CalibrateRequested(diagnosis=six.number, by="ada"))
+    six.state = replace(six.state, figures={})
+    assert decode(encode(six.state)).exams == six.state.exams
+    assert exam(six).asked.known == known
+
+
+def test_of_a_diagnosis_in_which_a_node_is_bad_nothing_is_kept(six) -> None:
+    while exam(six).asked.verdict is None:
+        answer(six, bad=("n4",))
+    said = str(refuse(six.state, e.CalibrateRequested(diagnosis=six.number)))
+    assert "of n4 is bad, and nothing is kept" in said
 
 
 def test_of_what_nothing_can_be_learned_is_said_in_a_sentence(six) -> None:

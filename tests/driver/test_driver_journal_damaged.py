@@ -2,6 +2,7 @@
 
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,7 +16,7 @@ from holdfast.cli.offline import Recorded
 from holdfast.driver.adapters.sql import tables
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core.events import Ticked
-from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.model import Incident, State
 from holdfast.driver.formats.encode import (
     VERSION,
     LaterState,
@@ -27,6 +28,7 @@ from holdfast.driver.formats.encode import (
 )
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import Entry, PermanentError
+from holdfast.protocol.faults import Blame, Kind
 
 BEFORE = State(sequence=1, term=1)
 AFTER = State(sequence=2, term=1)
@@ -53,6 +55,22 @@ def test_whatever_bytes_are_there_they_are_a_state_or_a_sentence(
 def test_a_state_of_a_later_holdfast_keeps_its_sentence_under_changes() -> None:
     with pytest.raises(LaterState, match="written by a later one"):
         fold(LATER, [CHANGE])
+
+
+def test_a_word_of_a_later_holdfast_is_no_damage() -> None:
+    found = Incident(
+        id=1, opened=1, kind=Kind.UNSEEN, blame=Blame.UNKNOWN, found_s=0.0, summary="", jobs=("a",)
+    )
+    version, state = msgspec.msgpack.decode(encode(State(incidents={1: found})))
+    later = msgspec.msgpack.encode((version, _renamed(state, Kind.UNSEEN, "of-tomorrow")))
+    with pytest.raises(LaterState, match=r"'of-tomorrow'.* written by a later one"):
+        decode(later)
+
+
+def _renamed(value: Any, word: str, new: str) -> Any:
+    if isinstance(value, dict):
+        return {key: _renamed(each, word, new) for key, each in value.items()}
+    return new if value == word else value
 
 
 async def _written(path: Path) -> None:

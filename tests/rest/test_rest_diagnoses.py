@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from suspects import results
 from tests.rest.conftest import Driver
 
@@ -22,11 +23,16 @@ async def nodes(driver: Driver, *names: str) -> None:
         )
 
 
-async def answer(driver: Driver, number: int, *, bad: tuple[str, ...] = ()) -> None:
+async def answer(
+    driver: Driver, number: int, *, bad: tuple[str, ...] = (), value: float = 50.0
+) -> None:
     exam = found(driver.control.state.exams.values(), number)
     assert exam is not None
     for node in exam.orders:
-        told = results(exam, node, bad=bad)
+        told = tuple(
+            replace(each, value=value if each.value else each.value)
+            for each in results(exam, node, bad=bad)
+        )
         await driver.happened(events.DiagnosticEnded(node=node, id=exam.id, results=told))
 
 
@@ -102,3 +108,18 @@ async def test_there_is_none_of_another_number(driver: Driver) -> None:
     assert (await driver.http.delete(f"{DIAGNOSES}/7")).status_code == 404
     none = await driver.http.post(DIAGNOSES, json={"all": True})
     assert (none.status_code, "there are no nodes" in none.text) == (409, True)
+
+
+async def test_a_calibration_changes_nothing_of_what_an_earlier_diagnosis_says(
+    driver: Driver,
+) -> None:
+    await nodes(driver, *(f"n{number}" for number in range(5)))
+    number = await asked(driver, all=True)
+    await answer(driver, number)
+    before = (await driver.http.get(f"{DIAGNOSES}/{number}")).json()
+    faster = await asked(driver, all=True)
+    await answer(driver, faster, value=100.0)
+    done = await driver.http.post(f"{DIAGNOSES}/{faster}/calibrate")
+    assert done.status_code == 202
+    assert {each.bound for each in driver.control.state.figures.values()} == {75.0}
+    assert (await driver.http.get(f"{DIAGNOSES}/{number}")).json() == before

@@ -49,7 +49,8 @@ def test_nothing_is_found_of_a_job_that_nothing_happens_to() -> None:
 
 def test_a_rank_that_stands_still_is_found_and_the_job_starts_again_where_it_was() -> None:
     world = play(hit(HANG))
-    (hang,) = found(world)
+    said, hang = found(world)
+    assert (said.kind, said.weight) == (Kind.STANDSTILL, Weight.REPORT)
     first, second = places(world)
     assert (hang.kind, hang.weight, hang.node) == (Kind.HANG, Weight.RESTART, first[0])
     assert second == first

@@ -70,3 +70,15 @@ def test_ranks_of_another_epoch_say_nothing() -> None:
 @given(st.lists(st.floats(min_value=1.0, max_value=4.9), max_size=60))
 def test_whatever_stays_within_five_times_is_never_told(losses: list[float]) -> None:
     assert told(*losses) == []
+
+
+def test_a_heartbeat_costs_what_its_own_ranks_cost() -> None:
+    """What is known of all others is not copied for it."""
+    known, usual = Losses(epoch=1), None
+    for rank in range(3):
+        seen = RankProgress(rank=rank, epoch=1, job="job", step=1, loss=2.0)
+        beat = Heartbeat(node="a", incarnation="i", sequence=1, uptime_s=1.0, ranks=(seen,))
+        known, _ = judge(known, beat, expected())
+        assert usual is None or known.usual is usual
+        usual = known.usual
+    assert set(known.usual) == {0, 1, 2}

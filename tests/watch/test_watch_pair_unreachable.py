@@ -49,7 +49,7 @@ def judged(
     reset: bool = False,
     twice: bool = True,
 ) -> tuple[Any, ...]:
-    apart = ProbeHistory(met=set())
+    apart = ProbeHistory(met={})
     for node in NODES:
         heard(apart, beat(node, set() if before else lost, 0.0 if before else silent_s))
     nodes = {
@@ -182,7 +182,7 @@ def test_a_pair_that_never_met_counts_only_while_all_wait(cluster: Any, does: st
 
 def test_two_sides_name_no_node_whichever_pairs_were_told_first() -> None:
     """Heartbeats come one after the other: for a moment only `a` tells of those it has lost."""
-    apart, found = ProbeHistory(met=set()), ()
+    apart, found = ProbeHistory(met={}), ()
     sides = {frozenset((one, other)) for one in "ab" for other in "cd"}
     for node in NODES:
         heard(apart, beat(node, set(), 0.0))
@@ -199,7 +199,7 @@ def test_two_sides_name_no_node_whichever_pairs_were_told_first() -> None:
 
 
 def test_a_standstill_that_ended_counts_no_more() -> None:
-    apart = ProbeHistory(met=set())
+    apart = ProbeHistory(met={})
     nodes = {}
     for node in NODES:
         heard(apart, beat(node, set(), 0.0))

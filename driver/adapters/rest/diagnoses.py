@@ -17,9 +17,8 @@ from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core import events
 from holdfast.driver.core.state.model import Asked, Exam
-from holdfast.driver.core.testing import calibrating
 from holdfast.driver.core.testing.asked import found
-from holdfast.driver.core.testing.unknown import unknown
+from holdfast.driver.core.testing.unknown import good, unknown
 from holdfast.protocol.messages import DiagnosticResult
 from holdfast.protocol.mistakes import BadDocument, Mistake, shown
 
@@ -101,7 +100,7 @@ async def get_diagnosis(diagnosis: Number, control: Driver) -> DiagnosisView:
     exam = found(control.state.exams.values(), diagnosis)
     if exam is None or exam.asked is None:
         raise no_diagnosis(diagnosis)
-    return view(exam, exam.asked, calibrating.known(control.state.figures))
+    return view(exam, exam.asked)
 
 
 @router.post("/{diagnosis}/calibrate", status_code=202)
@@ -143,7 +142,7 @@ def _are_names(nodes: Any) -> bool:
     return listed and all(isinstance(each, str) and each and is_whole(each) for each in nodes)
 
 
-def view(exam: Exam, asked: Asked, known: Known) -> DiagnosisView:
+def view(exam: Exam, asked: Asked) -> DiagnosisView:
     """As it is now."""
     verdict, over = asked.verdict, asked.verdict is not None
     left = unknown(asked)
@@ -156,14 +155,14 @@ def view(exam: Exam, asked: Asked, known: Known) -> DiagnosisView:
         stage=max(1, len(stages)),
         testing=[] if over else [node for node in exam.orders if node not in exam.results],
         bad=verdict.bad if verdict else {},
-        good=[n for n in asked.nodes if verdict and n not in {*verdict.bad, *left}],
+        good=list(good(asked)),
         undecided=list(left),
         apart=[list(two) for two in verdict.apart] if verdict else [],
         sides=[list(side) for side in verdict.sides] if verdict else [],
         why=asked.why,
         unknown=left,
         evidence=list(verdict.evidence) if verdict else [],
-        measurements=_measurements(stages, known),
+        measurements=_measurements(stages, asked.known),
     )
 
 

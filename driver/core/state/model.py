@@ -12,6 +12,7 @@ from msgspec import field
 
 from holdfast.diagnostics.figures import Figure
 from holdfast.diagnostics.stages import Stage
+from holdfast.diagnostics.thresholds import Known
 from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core.events import Plan, Reached
 from holdfast.driver.core.state.fact import Fact, OfVersion, Table
@@ -183,6 +184,7 @@ class Asked(Value, frozen=True):
     number: int  # of the entry in which it was
     nodes: tuple[str, ...]
     left_out: dict[str, str] = {}  # nodes that could not be tested, and why
+    known: Known = Known()  # what had to be reached as they asked, however that changes later
     stages: tuple[Stage, ...] = ()  # those that are over
     verdict: Verdict | None = None  # once all are; it is kept for a while, for who asked
     why: str = ""  # where it ended early

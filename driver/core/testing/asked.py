@@ -42,7 +42,8 @@ def on_request(turn: Turn, event: DiagnoseRequested) -> None:
     left_out = {name: str(reasons[0]) for name, reasons in why.items() if reasons}
     helpers = _helpers(turn, nodes) if event.nodes else []
     exam = rounds.order(turn, Purpose.ASKED, nodes, helpers, ExamSetup(job="", diagnose_s=LIMIT_S))
-    turn.put_exam(replace(exam, asked=Asked(turn.sequence, nodes, left_out)))
+    known = calibrating.known(turn.figures)
+    turn.put_exam(replace(exam, asked=Asked(turn.sequence, nodes, left_out, known)))
     turn.say(f"{event.who} wants {', '.join(nodes)} tested")
 
 
@@ -83,10 +84,9 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
         _end(turn, exam, asked, ALL_LEFT)
         return
     stages = (*asked.stages, _stage(turn, exam))
-    known = calibrating.known(turn.figures)
-    verdict = settled(stages, known)
+    verdict = settled(stages, asked.known)
     free = [name for name, node in turn.nodes.items() if _is_free(turn, exam, node)]
-    then = following(stages, verdict, free, known)
+    then = following(stages, verdict, free, asked.known)
     exams.drop(turn, exam.id)
     if not then.tested or verdict.unsettled.isdisjoint(asked.nodes):  # of who helps nobody asked
         _end(turn, exam, replace(asked, stages=stages, verdict=verdict), late)
@@ -123,7 +123,7 @@ def _left(turn: Turn, exam: Exam, name: str) -> bool:
 def _end(turn: Turn, exam: Exam, asked: Asked, why: str) -> None:
     """Keep what came of it."""
     exams.drop(turn, exam.id)
-    verdict = asked.verdict or settled(asked.stages, calibrating.known(turn.figures))
+    verdict = asked.verdict or settled(asked.stages, asked.known)
     calibrating.learn(turn, replace(asked, verdict=verdict))
     ended, until_s = replace(asked, verdict=verdict, why=why), turn.now + KEPT_S
     turn.put_exam(replace(exam, orders={}, results={}, asked=ended, until_s=until_s))

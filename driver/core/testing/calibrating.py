@@ -8,6 +8,7 @@ from holdfast.diagnostics.figures import Figure, Figures, bounds, figures, prior
 from holdfast.diagnostics.registry import TESTS
 from holdfast.diagnostics.thresholds import Known
 from holdfast.driver.core.state.model import Asked
+from holdfast.driver.core.testing.unknown import good
 from holdfast.driver.core.turn import Turn
 
 
@@ -31,16 +32,6 @@ def learn(turn: Turn, of: Asked) -> None:
 def known(figures: Figures) -> Known:
     """What nodes have to reach."""
     return Known(bounds(figures), priors(figures))
-
-
-def good(of: Asked) -> tuple[str, ...]:
-    """Who was tested to the end, and of whom nothing is bad."""
-    verdict = of.verdict
-    if verdict is None:
-        return ()
-    judged = {node for stage in of.stages for node in stage.orders}
-    left = judged - verdict.bad.keys() - verdict.unsettled
-    return tuple(node for node in of.nodes if node in left)
 
 
 def _figures(turn: Turn, of: Asked, *, asked: bool) -> dict[str, Figure]:

@@ -1,6 +1,6 @@
-"""Of which nodes of a diagnosis it is not known whether they are good or bad, and why. Pure.
+"""Which nodes of a diagnosis are good, and of which it is not known, and why. Pure.
 
-Called by `asked`, for the story, and by REST.
+Called by `asked`, for the story, by `calibrating`, and by REST.
 """
 
 from holdfast.driver.core.state.model import Asked
@@ -8,13 +8,25 @@ from holdfast.driver.core.state.model import Asked
 EARLY = "ended before its tests were over"
 
 
-def unknown(of: Asked) -> dict[str, str]:
-    """Each of them, with what keeps it from being called good or bad."""
+def good(of: Asked) -> tuple[str, ...]:
+    """Who was tested to the end, and of whom nothing is bad."""
     if of.verdict is None:
-        return {}
-    judged = {node for stage in of.stages for node in stage.orders}
-    left = (set(of.nodes) - judged - of.verdict.bad.keys()) | of.verdict.unsettled
+        return ()
+    others = of.verdict.bad.keys() | _unknown(of)
+    return tuple(node for node in of.nodes if node not in others)
+
+
+def unknown(of: Asked) -> dict[str, str]:
+    """Each that is neither good nor bad, with what keeps it from being called so."""
+    left = _unknown(of)
     return {node: _why(of, node) for node in of.nodes if node in left}
+
+
+def _unknown(of: Asked) -> set[str]:
+    if of.verdict is None:
+        return set()
+    judged = {node for stage in of.stages for node in stage.orders}
+    return (set(of.nodes) - judged - of.verdict.bad.keys()) | of.verdict.unsettled
 
 
 def _why(of: Asked, node: str) -> str:
