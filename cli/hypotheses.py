@@ -50,7 +50,7 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
 def _legend(rows: Sequence[dict[str, Any]]) -> str:
     """What the marks say, in no more than a narrow terminal has room for."""
     acted = f"{CHOSEN}was acted on, " if any(row["chosen"] for row in rows) else ""
-    return f"({acted}closed is ruled out)"
+    return f"({acted}closed is not tried)"
 
 
 def _choice(rows: Sequence[dict[str, Any]]) -> str:

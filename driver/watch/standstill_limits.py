@@ -43,7 +43,9 @@ def said_after_s(still: Still, case: Case, settings: Settings) -> float:
     """Before it is said, and nothing done."""
     expected, pace = case.expected, case.pace
     if case.young:
-        return YOUNG_SAID * expected.first_step_s
+        waits = case.rank is not None and case.manner is not Manner.DEAD
+        known_s = DARK_FLOORS * expected.hang_floor_s if waits else expected.first_step_s
+        return min(known_s, YOUNG_SAID * expected.first_step_s)
     if case.manner is not Manner.DEAD:
         return patience_s(expected, pace, settings)
     usual_s = settings.hang_periods * (pace.median_s or 0.0)

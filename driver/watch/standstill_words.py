@@ -59,6 +59,8 @@ def _sleeps(case: Case, limit_s: float) -> str:
 
 def _then(case: Case, limit_s: float) -> str:
     """What is done, when, and what gives it longer."""
+    if case.apart_s:
+        return f"after {limit_s:.0f} s of that it is restarted"
     if case.young:
         return (
             f"without one for {limit_s:.0f} s it is restarted (--first-step gives it longer; steps "

@@ -90,7 +90,7 @@ def test_off_a_terminal_each_hypothesis_is_a_line(capsys: pytest.CaptureFixture[
     hypotheses.show(chosen("node"))
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 + len(ROWS)
-    assert lines[-1] == "(> was acted on, closed is ruled out)"
+    assert lines[-1] == "(> was acted on, closed is not tried)"
     (own,) = [line for line in lines if line.startswith(">")]
     assert re.split(r"\s{2,}", own[2:].strip()) == [
         *("the node", "use standby", "15 s", "3 of 4 faults came on node-3, of 8 nodes")
@@ -104,7 +104,7 @@ def test_it_says_so_where_nothing_is_left_open_or_nothing_was_judged(
     assert capsys.readouterr().out == ""
     hypotheses.show([{**row, "open": False} for row in chosen(None)])
     *_, legend, choice = capsys.readouterr().out.splitlines()
-    assert (legend, choice.partition(":")[0]) == ("(closed is ruled out)", "Nothing is left open")
+    assert (legend, choice.partition(":")[0]) == ("(closed is not tried)", "Nothing is left open")
     hypotheses.show(chosen("version"))
     assert "The evidence was plain" in capsys.readouterr().out
     hypotheses.show(chosen(None))

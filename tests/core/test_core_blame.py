@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import events as e
 from holdfast.driver.core.evidence import origin, signs
 from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.state.fact import Hypothesis
 from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.faults import Blame, Evidence, Finding, Kind, Origin, Sure, Weight
 from holdfast.protocol.kernellines import OOM_KILL, OOM_KILL_OWN
@@ -371,3 +372,29 @@ def test_who_complains_in_the_words_of_nccl_is_not_named_before_who_died(trainin
         3,
     )
     assert life.incident.blame is Blame.USER
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "OSError: [Errno 28] No space left on device: '/data/ck.pt'",
+        "OSError: [Errno 5] Input/output error",
+        "OSError: [Errno 30] Read-only file system: '/data'",
+    ],
+)
+def test_what_finds_no_store_at_one_place_each_time_ends_soon(training, words) -> None:
+    life, number = training(), None
+    for deaths in (1, 2, 3, 4):
+        assert not life.job.finished, deaths
+        life.dies(3, exception=words, own_step=10)
+        number = number or life.job.incident
+        life.answer()
+        if life.phase is Phase.DIAGNOSING:
+            life.tests_end()
+            life.answer()
+    assert life.phase is Phase.FAILED
+    shown = life.state.incidents[number].signs
+    assert origin.judge(shown).origin in (Origin.STORAGE, Origin.HOST)
+    verdict = origin.judge(shown, Hypothesis.USER)
+    assert verdict.sure is Sure.NOT_SURE
+    assert "one place" in verdict.why

@@ -327,7 +327,7 @@ def test_who_is_not_sure_accuses_no_machine(shown: list[str], held: Any) -> None
     verdict = judge(shown, held)
     if verdict.sure is Sure.NOT_SURE:
         assert verdict.blame is not Blame.INFRASTRUCTURE
-        assert not verdict.of_machine
+        assert not verdict.outside_script
     assert verdict.why
 
 

@@ -36,9 +36,9 @@ class Verdict(NamedTuple):
         return Blame.INFRASTRUCTURE if self.origin in OURS else Blame.UNKNOWN
 
     @property
-    def of_machine(self) -> bool:
-        """Whether it comes from a node or its way to others, more likely than not."""
-        return self.origin in MACHINES and self.sure is not Sure.NOT_SURE
+    def outside_script(self) -> bool:
+        """Whether it comes from a node, its way to others or a store, more likely than not."""
+        return self.origin in OURS and self.sure is not Sure.NOT_SURE
 
 
 def judge(names: Iterable[str], held: Hypothesis | None = None) -> Verdict:
@@ -54,8 +54,13 @@ def judge(names: Iterable[str], held: Hypothesis | None = None) -> Verdict:
 
 
 def _believed(held: Hypothesis, shown: list[Sign]) -> list[Sign]:
-    """What the recovery held, and which signs say the same: their reasons tell more."""
+    """What the recovery held, and which signs say the same: their reasons tell more. That it comes
+    again at one place of the script does not outweigh the words of a device: where both are likely
+    both are told."""
     belief = SIGNS[of_ladder(held)]
+    contrary = [each for each in shown if each.origin in OURS and each.sure is Sure.LIKELY]
+    if belief.origin is Origin.USER and contrary:
+        return [*contrary, belief]
     agree = (each for each in shown if (each.origin, each.sure) == (belief.origin, belief.sure))
     return [belief, *agree]
 

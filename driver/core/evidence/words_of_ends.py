@@ -17,7 +17,8 @@ from holdfast.telemetry.analysis import ends
 
 
 class Words(NamedTuple):
-    """A pattern for the last words of a rank. `here`: it is the script's line that matters."""
+    """A pattern for the last words of a rank. `here`: the same line at the same step is the same
+    again: a script's own, or what it writes to has no room whenever it comes there."""
 
     pattern: str
     here: bool = False
@@ -50,12 +51,15 @@ WORDS: dict[str, Words] = {
         r"|No space left on device.{0,200}/dev/shm\b"
         r"|(/dev/shm\b|shared memory).{0,200}No space left on device"
     ),
-    "no-space": Words(r"No space left on device|Disk quota exceeded|\[Errno (28|122)\]"),
+    "no-space": Words(r"No space left on device|Disk quota exceeded|\[Errno (28|122)\]", here=True),
     "file-system": Words(
         r"Input/output error|Stale file handle|Read-only file system"
-        r"|Transport endpoint is not connected|\[Errno (5|30|116)\]"
+        r"|Transport endpoint is not connected|\[Errno (5|30|116)\]",
+        here=True,
     ),
-    "hdfs": Words(r"\borg\.apache\.hadoop\.\S{0,80}Exception|\bHDFS\w{0,12}(Error|Exception)\b"),
+    "hdfs": Words(
+        r"\borg\.apache\.hadoop\.\S{0,80}Exception|\bHDFS\w{0,12}(Error|Exception)\b", here=True
+    ),
     "device": Words(r"(?i)\b(CUDA|HIP) error|cuDNN|CUBLAS"),
     "memory": Words(
         r"\bstd::bad_alloc\b|^MemoryError\b|can't allocate memory|Cannot allocate memory", here=True

@@ -27,7 +27,7 @@ def class_of(fault: Fault) -> FaultClass:
     if fault.kind in STANDSTILLS:
         works = fault.spot and not fault.stuck
         return FaultClass.STOOD if works else FaultClass.DIED
-    if origin.judge(fault.signs).of_machine:
+    if origin.judge(fault.signs).outside_script:
         return FaultClass.DIED
     end = fault.signature
     code = end is not None and end.how.startswith("exit code")
