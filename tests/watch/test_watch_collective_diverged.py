@@ -281,3 +281,37 @@ def test_ranks_that_agree_are_never_named_wherever_each_of_them_stands(
     named = others > 1 and 2 * others > len(ats)
     of_two = others == 1 and len(ats) == 2
     assert [each.rank for each in found] == [last] * named + [None] * of_two
+
+
+def test_who_is_odd_is_known_of_its_own_attempt_alone(cluster: Any) -> None:
+    two = trained(cluster, 2)
+    standing(two, at_number(57, 3, Collective(57, "barrier", 0)))
+    two.go(4)
+    detector = two.detector(collective_diverged.DivergedCollectives)
+    seats = (Seat(rank=0, local_rank=0, node="node-0", address=""),)
+    first, second = (Expectation(job="job", epoch=epoch, seats=seats) for epoch in (1, 2))
+    assert detector.odd_of(first).rank == 3
+    assert detector.odd_of(second) is None
+
+
+def test_they_stand_in_it_since_the_last_of_them_came_whatever_is_done_in_other_groups() -> None:
+    odd = collective_diverged.Odd(rank=1, text="", members=1, number=57)
+    here = GroupProgress(members=1, kind="barrier", enqueued=57, done=56)
+    other = GroupProgress(members=2, kind="all_reduce", enqueued=60, done=60)
+    behind = replace(other, members=3, enqueued=9, done=9)
+    ranks = {
+        rank: RankProgress(rank=rank, epoch=1, still_s=still_s, groups=(here, other, behind))
+        for rank, still_s in enumerate((9.0, 4.0))
+    }
+    assert collective_diverged.stand_s(odd, ranks) == 4.0
+
+
+def test_it_is_given_longer_where_its_spot_was_restarted_for_it_before(cluster: Any) -> None:
+    two = trained(cluster, 2)
+    standing(two, at_number(57, 3, Collective(57, "barrier", 0)))
+    *_, acted = two.go(6)
+    again = trained(cluster, 2)
+    again.expect(spots={acted.spot: 1})
+    standing(again, at_number(57, 3, Collective(57, "barrier", 0)))
+    assert all(each.weight is Weight.REPORT for each in again.go(19))
+    assert again.go(3)[-1].kind is Kind.COLLECTIVE_MISMATCH

@@ -82,3 +82,30 @@ def test_a_heartbeat_costs_what_its_own_ranks_cost() -> None:
         assert usual is None or known.usual is usual
         usual = known.usual
     assert set(known.usual) == {0, 1, 2}
+
+
+def one(rank_step: int, loss: float, epoch: int = 1) -> Heartbeat:
+    seen = RankProgress(rank=1, epoch=epoch, job="job", step=rank_step, loss=loss)
+    return Heartbeat(node="a", incarnation="i", sequence=1, uptime_s=1.0, ranks=(seen,))
+
+
+def test_a_rank_that_goes_back_is_measured_anew() -> None:
+    known, found = Losses(), []
+    usual = [(step, 3.0) for step in range(1, KNOWN + 2)]
+    for step, loss in (*usual, (5, 20.0), (6, 20.0), (7, 20.0)):
+        known, new = judge(known, one(step, loss), expected())
+        found += new
+    assert found == []
+
+
+def test_another_epoch_is_told_of_anew_and_measured_by_its_own_losses() -> None:
+    known = Losses()
+    for step in range(1, KNOWN + 2):
+        known, _ = judge(known, one(step, 3.0), expected())
+    known, found = judge(known, one(KNOWN + 2, nan), expected())
+    assert len(found) == 1
+    for step in range(KNOWN + 3, KNOWN + 6):
+        known, found = judge(known, one(step, 20.0, epoch=2), expected(2))
+        assert found == ()
+    _, found = judge(known, one(KNOWN + 6, nan, epoch=2), expected(2))
+    assert len(found) == 1

@@ -1,5 +1,7 @@
 """Whom each daemon probes, and what it costs to say so once a job stands still."""
 
+from typing import Any
+
 import pytest
 
 from holdfast.driver.watch import Expectation
@@ -7,7 +9,7 @@ from holdfast.driver.watch.detector import Context
 from holdfast.driver.watch.model import Settings
 from holdfast.driver.watch.neighbours import MESH
 from holdfast.driver.watch.nodes import Nodes
-from holdfast.protocol.messages import Seat
+from holdfast.protocol.messages import Heartbeat, Seat
 
 
 def expected(job: str, names: list[str]) -> Expectation:
@@ -66,3 +68,33 @@ def test_a_standstill_makes_orders_anew_for_its_own_nodes_alone() -> None:
     after = nodes.instructions()
     assert all(after[name] is before[name] for name in before)
     assert nodes.instructions() is after
+
+
+def test_a_whole_watch_orders_it_once_a_job_has_stood_for_its_floor_and_till_it_goes_on(
+    cluster: Any,
+) -> None:
+    five = cluster(5)
+
+    def told() -> set[str]:
+        return {name for name, _ in five.watch.instructions()["node-0"].neighbours}
+
+    five.go(10)
+    assert told() == {"node-1", "node-2"}
+    five.running = False
+    five.go(4)
+    assert told() == {"node-1", "node-2"}
+    five.go(3)
+    assert told() == {"node-1", "node-2", "node-3", "node-4"}
+    five.running = True
+    five.go(2)
+    assert told() == {"node-1", "node-2"}
+
+
+def test_who_was_heard_before_nobody_listened_has_to_be_heard_again() -> None:
+    nodes = known(a=2)
+    for name in names("a", 2):
+        beat = Heartbeat(node=name, incarnation="i", sequence=1, uptime_s=1.0, ranks=())
+        nodes.heard(beat, 5.0)
+    assert nodes.most_have_reported()
+    nodes.unheard(9.0)
+    assert not nodes.most_have_reported()

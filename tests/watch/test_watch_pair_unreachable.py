@@ -222,3 +222,23 @@ def test_a_whole_watch_tells_it_of_a_job_that_stands_still(cluster: Any) -> None
     found = [each for each in three.go(8) if each.kind is Kind.UNREACHABLE]
     assert [each.apart for each in found] == [("node-0", "node-1")]
     assert three.now - began < 9
+
+
+def test_who_never_met_anybody_may_be_behind_a_wall() -> None:
+    of_c = {frozenset((node, "c")) for node in "abd"}
+    assert judged(of_c, before=False) == ()
+
+
+def test_while_another_job_stands_still_too_each_is_told_of() -> None:
+    apart, found = ProbeHistory(met={}), ()
+    nodes = {}
+    for node in NODES:
+        heard(apart, beat(node, set(), 0.0))
+        probes = beat(node, PAIR, SILENT_S + 1).probes
+        nodes[node] = NodeSeen(node=node, known_s=0.0, heard_s=100.0, probes=probes)
+    seats = (Seat(rank=0, local_rank=0, node="x", address="::"),)
+    other = Expectation(job="other", epoch=1, seats=seats)
+    for now in (100.0, 100.0 + CERTAIN_S):
+        apart, _ = judge(apart, other, nodes, 6.0, 5.0, now)
+        apart, found = judge(apart, expected(), nodes, 6.0, 5.0, now)
+    assert [each.apart for each in found] == [("a", "c")]

@@ -4,10 +4,12 @@ from collections.abc import ItemsView, ValuesView
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.driver.watch import silence
 from holdfast.driver.watch.model import NodeSeen, Settings
 from holdfast.protocol.faults import Kind, Weight
+from holdfast.protocol.messages import RankProgress
 
 
 @pytest.fixture
@@ -158,3 +160,23 @@ def test_a_silence_of_all_nodes_is_judged_in_a_few_rounds_over_them() -> None:
     around = silence.Around(period_s=0.5, seated=frozenset(names))
     silence.judge(frozenset(), nodes, around, Settings(), now=60.0)
     assert nodes.rounds <= 5
+
+
+def test_where_nobody_probes_a_node_those_that_wait_for_its_ranks_are_the_second_source(
+    cluster: Any,
+) -> None:
+    two = cluster(2)
+    two.extra["node-0"] = {"probes": ()}
+    two.watch.connected("node-1", "executor", two.now)
+    assert two.go(10) == []
+    two.running, two.silent = False, {"node-1"}
+    two.watch.disconnected("node-1", "executor", two.now, "no answer")
+
+    def waits(seen: RankProgress) -> RankProgress:
+        (group,) = seen.groups
+        return replace(seen, groups=(replace(group, enqueued=group.enqueued + 1),))
+
+    two.alter = waits
+    (lost,) = [each for each in two.go(5) if each.kind is Kind.NODE_LOST]
+    assert lost.node == "node-1"
+    assert lost.evidence[-1].text.startswith("ranks on other nodes have waited")

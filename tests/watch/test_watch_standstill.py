@@ -365,3 +365,10 @@ def test_a_hang_that_was_told_is_taken_back_when_steps_go_on_and_the_next_is_tol
     hang(running, 2)
     (finding,) = acted(running.go(60))
     assert (finding.kind, finding.weight) == (Kind.HANG, Weight.RESTART), "it never was a hang"
+
+
+def test_what_most_ranks_do_not_tell_is_no_standstill(running: Any) -> None:
+    hang(running, 2)
+    told = running.alter
+    running.alter = lambda seen: replace(told(seen), hooks=seen.rank == 2)
+    assert acted(running.go(40)) == []
