@@ -237,3 +237,28 @@ def test_twelve_thousand_ranks_are_judged_within_a_second() -> None:
     began_s = time.process_time()
     assert culprit(rings).rank == 77
     assert time.process_time() - began_s < 1.0
+
+
+@pytest.mark.parametrize(("later_s", "named"), [(5.5, 0), (5.9, None)])
+def test_in_a_circle_who_stopped_clearly_before_the_others_is_named(
+    later_s: float, named: int | None
+) -> None:
+    """Each of two is a collective ahead in another group, and neither says that it waits."""
+    rings = {}
+    for number, still_s in enumerate((6.0, later_s)):
+        groups = (
+            GroupProgress(members=1, kind="", enqueued=10 - number, done=9, ranks=(0, 1)),
+            GroupProgress(members=2, kind="", enqueued=9 + number, done=9, ranks=(0, 1)),
+        )
+        rings[number] = RankProgress(
+            rank=number, epoch=1, hooks=True, groups=groups, still_s=still_s
+        )
+    assert culprit(rings).rank == named
+
+
+def test_who_has_talked_to_a_peer_has_met_and_is_not_waited_for() -> None:
+    rings = meeting(0, of=2)
+    for rank, seen in rings.items():
+        peer = PeerProgress(peer=1 - rank, sends=1, receives=1)
+        rings[rank] = replace(seen, peers=(peer,))
+    assert culprit(rings).rank is None
