@@ -1,13 +1,16 @@
 """A person asks how nodes are: they are tested in stages, and nobody is evicted for it."""
 
+from types import SimpleNamespace
+
 import pytest
 from msgspec.structs import replace
 from suspects import STORING, hang, results
 
 from holdfast.driver.batch.deadlines import Deadlines, next_deadline
 from holdfast.driver.core import events as e
+from holdfast.driver.core.testing import calibrating
 from holdfast.driver.core.testing.asked import ALL_LEFT, KEPT_S, found
-from holdfast.driver.core.testing.unknown import EARLY, unknown
+from holdfast.driver.core.testing.unknown import EARLY, good, unknown
 from holdfast.driver.formats.encode import decode, encode
 from holdfast.driver.people.admission import refuse
 
@@ -252,3 +255,25 @@ def test_what_is_no_sane_number_is_nobodys_measure(six, value) -> None:
         assert set(exam(six).asked.verdict.bad) <= lying
         if refuse(six.state, e.CalibrateRequested(diagnosis=six.number)) is None:
             six.do(e.CalibrateRequested(diagnosis=six.number, by="ada"))
+
+
+@pytest.mark.parametrize(
+    "unsettled",
+    [
+        pytest.param({"undecided": ("n1",)}, id="its results differ"),
+        pytest.param({"again": {"n1": "compute"}}, id="it failed once"),
+    ],
+)
+def test_of_whom_it_is_not_known_is_not_good_and_nothing_is_learned_by_the_way(
+    six, unsettled
+) -> None:
+    answer(six)
+    asked = exam(six).asked
+    verdict = replace(asked.verdict, **unsettled)
+    of = replace(asked, verdict=verdict)
+    assert set(good(of)) == set(asked.nodes) - {"n1"}
+    turn = SimpleNamespace(figures={}, now=0.0)
+    calibrating.learn(turn, of)
+    assert turn.figures == {}
+    calibrating.learn(turn, asked)
+    assert turn.figures["compute"].nodes == 6

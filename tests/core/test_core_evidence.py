@@ -484,3 +484,22 @@ def test_what_cannot_be_left_is_named_where_nothing_else_is_open() -> None:
     assert judge(again).chosen is Hypothesis.USER, "a script that dies at one place may be wrong"
     both = replace(again, past=(*again.past, *(facts * 2)))
     assert judge(both).chosen is Hypothesis.NODE, "but not where the node is bad elsewhere, too"
+
+
+@pytest.mark.parametrize(("often", "named"), [(3, None), (4, NODES[1])])
+def test_a_standstill_of_nobody_is_put_down_to_a_node_only_by_far_more_than_chance(
+    often: int, named: OfNode | None
+) -> None:
+    assert same.usual([NODES[1]] * often, nodes=4) == named
+
+
+def test_two_nodes_that_do_not_reach_each_other_are_no_word_against_the_script() -> None:
+    again = [past(site=HERE) for _ in range(3)]
+    user = RULES[Hypothesis.USER]
+    assert user(case(FaultClass.DIED, *again)).open
+    assert not user(case(FaultClass.DIED, *again, apart=True, cut_off=("n0", "n1"))).open
+
+
+def test_what_comes_where_two_nodes_are_known_to_be_apart_is_not_taken_for_passing() -> None:
+    once = judge(case(FaultClass.DIED, cut_off=("n0", "n1")))
+    assert chosen(once) == (Hypothesis.LINK, Act.MOVE_COLD)

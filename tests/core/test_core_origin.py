@@ -348,3 +348,22 @@ def test_the_same_again_changes_nothing(shown: list[str], name: str) -> None:
 def test_it_is_told_in_words(verdict: Verdict, told: str) -> None:
     assert origins.told(verdict.origin or "", verdict.sure) == told
     assert origins.told("plasma", Sure.LIKELY) == "likely plasma"
+
+
+ALONE = {
+    Kind.RANK_CRASHED: (None, Sure.NOT_SURE),
+    Kind.LINK_DOWN: (Origin.NETWORK, Sure.SURE),
+    Kind.COUNTERS: (Origin.NETWORK, Sure.LIKELY),
+}
+
+
+@pytest.mark.parametrize("kind", ALONE)
+def test_what_a_kind_alone_tells(kind: Kind) -> None:
+    assert judge((of_kind(kind),))[:2] == ALONE[kind]
+
+
+def test_a_store_is_the_infrastructures() -> None:
+    verdict = judge((of_kind(Kind.STORE_FAILED),))
+    assert verdict.origin is Origin.STORAGE
+    assert verdict.blame is Blame.INFRASTRUCTURE
+    assert verdict.outside_script

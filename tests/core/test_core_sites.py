@@ -5,8 +5,8 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.driver.core.faults.site import site_of
-from holdfast.driver.core.state.fact import Site
+from holdfast.driver.core.faults.site import class_of, site_of
+from holdfast.driver.core.state.fact import FaultClass, Site
 from holdfast.driver.core.state.model import Fault, Job, Signature
 from holdfast.protocol.faults import Kind, Weight
 
@@ -37,3 +37,13 @@ def test_steps_that_are_counted_from_each_start_are_not_those_of_the_job() -> No
     assert site(29, Signature(how="SIGSEGV", step=4, relative=True)) == Site(
         words="SIGSEGV", step=4, relative=True
     )
+
+
+@pytest.mark.parametrize(
+    ("sign", "told"), [("gpu-ecc", FaultClass.DIED), ("import", FaultClass.SAID)]
+)
+def test_an_exception_over_what_lies_outside_the_script_is_not_its_word(
+    sign: str, told: FaultClass
+) -> None:
+    fault = Fault(kind=Kind.USER_EXCEPTION, weight=Weight.RESTART, summary="", signs=(sign,))
+    assert class_of(fault) is told
