@@ -92,6 +92,8 @@ def _told_of_link(driver: Any, link: str, words: str, says: str) -> dict[str, An
     source, _, target = link.partition(":")
     if not (source and target) or ":" in target:
         raise misused(f"--link: {link!r} is not two nodes.", "Name them so: --link node-2:node-3")
+    if source == target:
+        raise misused(f"--link: {link!r} is one node, not two.", "Name the other end, too.")
     body = {"words": words, "says": says, "to": target}
     found: dict[str, Any] = driver.post(path("nodes", source, "facts"), body)
     return found

@@ -62,7 +62,8 @@ def client(target: Target) -> Client:
 
 
 def _without_driver(root: Path, target: Target) -> Stopped:
-    fix = f"Start it again: holdfast driver --state {root}"
+    again = "Start it again" if RunPaths(root).journal.exists() else "Start one"
+    fix = f"{again}: holdfast driver --state {root}"
     if target.is_guessed:
         fix = f"What became of {root.name}: holdfast status {root.name}"
     return not_reachable(f"no driver is running on {root}.", fix)

@@ -23,6 +23,8 @@ from holdfast.protocol import exitcodes
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 
 LIMIT_S = 60.0
+MOST = 1e9
+"""That can be asked for, as in the spec of a job."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,8 +49,19 @@ def _parser() -> argparse.ArgumentParser:
     for test in tests_of(1, thorough=True):
         if test.threshold:
             option = f"--{test.threshold.replace('_', '-')}"
-            parser.add_argument(option, type=float, help=f"what has to be reached, in {test.unit}")
+            parser.add_argument(option, type=_least, help=f"what has to be reached, in {test.unit}")
     return parser
+
+
+def _least(text: str) -> float:
+    """What has to be reached. Raises `ArgumentTypeError`, which ends with exit code 2."""
+    try:
+        least = float(text)
+    except ValueError:
+        least = -1.0
+    if not 0 <= least <= MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0 to {MOST:g}.")
+    return least
 
 
 def _told_of(order: DiagnosticOrder, node: str) -> DiagnosticResult:

@@ -4,6 +4,7 @@ One file a rank and epoch in the node's memory, made before the fork: the rank m
 milliseconds, and its last line is the one that matters.
 """
 
+import re
 from typing import NamedTuple
 
 import msgspec
@@ -67,3 +68,18 @@ DEFAULT_RULES = {
 print some of them too."""
 FLOOD = "a flood"
 """Told as such a word is: a rank printed so much at once that the middle of it was not searched."""
+
+_FRAME = re.compile(r' *File "[^"]+", line \d+')
+_INDENT = "    "
+_NEAR_CHARACTERS = 2_000
+
+
+def quoted(line: str, text: str) -> bool:
+    """Whether a traceback in `text` shows it as source below a frame: the script has these words,
+    and did not print them."""
+    if not line.startswith(_INDENT):
+        return False
+    at = text.find(line)
+    before = text[max(0, at - _NEAR_CHARACTERS) : at].splitlines()
+    above = next((each for each in reversed(before) if not each.startswith(_INDENT)), "")
+    return _FRAME.match(above) is not None

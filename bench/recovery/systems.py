@@ -47,7 +47,8 @@ class Torchrun:
         return self._agent(folder, flags, f"node-{node}.log", SCRIPT, folder)
 
     def _agent(self, folder: Path, flags: Sequence[str], log: str, *command: str | Path) -> Guarded:
-        program = [sys.executable, "-m", "torch.distributed.run", *self._RESTARTS, *flags]
+        kept = ("--log-dir", str(folder))  # else in /tmp, where nobody removes it
+        program = [sys.executable, "-m", "torch.distributed.run", *self._RESTARTS, *kept, *flags]
         words = [*program, *map(str, command)]
         return Guarded(words, log=folder / log, cwd=folder, more=self.FRESH_STORE)
 

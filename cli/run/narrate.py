@@ -7,7 +7,7 @@ can be piped on. Silent when all is well.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.cli.words import counted, duration, repeats
+from holdfast.cli.words import at_least, counted, duration, repeats
 from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.counts import plural, times
 from holdfast.protocol.faults import Kind, Rung
@@ -169,7 +169,8 @@ def summary(
     down_s = sum(each["down_s"] or 0.0 for each in incidents)
     took = duration(job["age_s"])
     more = " and what its script repeated" if repeats(incidents) else ""
-    parts.append(f"{duration(down_s)}{more} lost of {took}" if down_s else took)
+    lost = f"{at_least(incidents)}{duration(down_s)}{more} lost"
+    parts.append(f"{lost} of {took}" if down_s else took)
     if driver_restarts:
         parts.append(f"driver restarted {times(driver_restarts)}")
     parts += _slow(incidents)

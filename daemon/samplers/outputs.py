@@ -16,7 +16,7 @@ from holdfast.kit.files import write_atomic
 from holdfast.kit.logs import LazyLogger
 from holdfast.kit.patterns import NoPattern, Patterns, check
 from holdfast.protocol.messages import LogHit
-from holdfast.protocol.outputs import DEFAULT_RULES, FLOOD, STREAMS, Output
+from holdfast.protocol.outputs import DEFAULT_RULES, FLOOD, STREAMS, Output, quoted
 
 LINE_CHARACTERS = 500
 """Of a line that are told, from a little before what matches."""
@@ -179,6 +179,8 @@ class _Output:
         for line in self._patterns.lines(block, self._wanted):
             found = [(rule, at) for rule, at in self._patterns.found(line) if self._wanted(rule)]
             own = [(rule, at) for rule, at in found if rule in self._said.rules]
+            if not own and quoted(line, block):
+                continue
             for rule, at in own or found[:1]:
                 yield self._hit(stream, line, rule, at)
             for rule, _ in found if own else found[:1]:  # what a rule tells needs no other word

@@ -54,7 +54,11 @@ def judge(still: Still, view: JobView) -> tuple[Still, Findings]:
     if known or soon or limits.is_unsure(case) or stood_s <= said_s:
         return still, ()
     named = msgspec.structs.replace(
-        still, named=words.who(case), named_step=view.pace.step, named_s=limit_s
+        still,
+        named=words.who(case),
+        named_step=view.pace.step,
+        cause=words.cause(case, limit_s),
+        named_s=limit_s,
     )
     return named, (words.report(case, limit_s),)
 
@@ -88,7 +92,7 @@ def ended(still: Still, expected: Expectation, pace: Pace) -> tuple[Still, Findi
         idle_s=max(still.idle_s, idle),
         dead_s=max(still.dead_s, dead),
     )
-    return after, (words.all_clear(still.named, expected, pace),)
+    return after, (words.all_clear(still, expected, pace),)
 
 
 def _stuck(case: Case) -> bool:

@@ -59,6 +59,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     stood_s: float
     spot: str
     apart_s: float = 0.0  # for how long ranks have been in collectives that never meet
+    unlike: bool = False  # they are in such, whether or not all have come to theirs
 
     @property
     def young(self) -> bool:
@@ -103,6 +104,7 @@ def case_of(view: JobView, stood_s: float) -> Case:
         stood_s=stood_s,
         spot=_spot(seen, view.pace),
         apart_s=collective_diverged.stand_s(odd, ranks),
+        unlike=odd is not None,
     )
 
 

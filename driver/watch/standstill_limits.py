@@ -33,6 +33,7 @@ class Still(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     told_epoch: int | None = None
     named: str = ""  # whom the standstill under way was said to be of
     named_step: int = 0
+    cause: str = ""  # what was said with it
     named_s: float = 0.0  # the limit that was said with it: a shorter one is said, too
     idle_s: float = 0.0  # longest that nothing moved in a standstill that ended by itself
     dead_s: float = 0.0  # longest such one of ranks that did not run

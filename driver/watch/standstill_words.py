@@ -7,6 +7,7 @@ from holdfast.driver.watch import standstill_manner
 from holdfast.driver.watch.model import Expectation, evidence, goes_on
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.standstill_case import Case
+from holdfast.driver.watch.standstill_limits import Still
 from holdfast.driver.watch.standstill_manner import Manner
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 
@@ -26,7 +27,10 @@ def summary(case: Case) -> str:
     does = _does(case)
     if case.rank is not None:
         return f"{who(case)} holds the job up: {does[0] if does else why}"
-    return f"no progress for {case.stood_s:.1f} s, and nobody can be named: {why}"
+    still = f"no progress for {case.stood_s:.1f} s"
+    if case.unlike:
+        return f"{still}: {why}; which of them is wrong is not known"
+    return f"{still}, and nobody can be named: {why}"
 
 
 def report(case: Case, limit_s: float) -> Finding:
@@ -34,7 +38,6 @@ def report(case: Case, limit_s: float) -> Finding:
     waits = f"{case.expected.job} waits for {case.stood_s:.1f} s"
     if case.young:
         waits = f"{case.expected.job} has made no step that is seen for {case.stood_s:.0f} s"
-    what = _sleeps(case, limit_s) or next(iter(_does(case)), case.verdict.why[0])
     return Finding(
         kind=Kind.STANDSTILL,
         weight=Weight.REPORT,
@@ -44,9 +47,14 @@ def report(case: Case, limit_s: float) -> Finding:
         rank=case.rank if case.node is not None else None,
         step=case.pace.step if case.unit == "step" else None,
         stalled_s=case.stood_s,
-        summary=f"{waits}: {what}; {_then(case, limit_s)}",
+        summary=f"{waits}: {cause(case, limit_s)}; {_then(case, limit_s)}",
         evidence=(_stood(case, limit_s, over=False), *_reasons(case)),
     )
+
+
+def cause(case: Case, limit_s: float) -> str:
+    """What it waits for, in a clause."""
+    return _sleeps(case, limit_s) or next(iter(_does(case)), case.verdict.why[0])
 
 
 def _sleeps(case: Case, limit_s: float) -> str:
@@ -76,10 +84,12 @@ def _then(case: Case, limit_s: float) -> str:
     return f"{restarted} (--stuck-max or telemetry.pause() gives it longer)"
 
 
-def all_clear(named: str, expected: Expectation, pace: Pace) -> Finding:
-    """The standstill that was said is over."""
-    waited = f": it had waited for {named}" if named != expected.job else ""
-    return goes_on(expected, pace.step, f"{expected.job} goes on by itself{waited}")
+def all_clear(still: Still, expected: Expectation, pace: Pace) -> Finding:
+    """The standstill that was said is over. Its report is not kept everywhere: the cause is told
+    again."""
+    waited = f": it had waited for {still.named}" if still.named != expected.job else ""
+    told = f" (when that was said: {still.cause})" if still.cause else ""
+    return goes_on(expected, pace.step, f"{expected.job} goes on by itself{waited}{told}")
 
 
 def evidence_of(case: Case, limit_s: float) -> tuple[Evidence, ...]:
@@ -119,5 +129,12 @@ def _stood(case: Case, limit_s: float, *, over: bool) -> Evidence:
     usual = f"; a {case.unit} takes {pace.median_s:.2g} s" if pace.median_s is not None else ""
     bound = f"{'where' if over else 'and'} {limit_s:.1f} s are allowed"
     last = f"{case.unit} {pace.step}{' of this attempt' if case.relative else ''}"
-    text = f"no {case.unit} since {last} for {stood_s:.1f} s, {bound}{usual}"
+    text = f"no {case.unit} since {last} for {stood_s:.1f} s{_apart(case)}, {bound}{usual}"
     return evidence("detector", text, stood_s=round(stood_s, 2), limit_s=round(limit_s, 2))
+
+
+def _apart(case: Case) -> str:
+    """Of what the limit is, where it is not of the time without a step."""
+    if not case.apart_s:
+        return ""
+    return f"; in collectives that never meet for {case.apart_s:.1f} s"

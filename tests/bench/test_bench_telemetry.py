@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.bench.analysis import benchmark as analysis
-from holdfast.bench.figures import Try
+from holdfast.bench.figures import Try, figures, ratios
 from holdfast.bench.telemetry import benchmark as telemetry
 
 
@@ -29,8 +29,9 @@ def test_a_rank_is_measured_with_and_without_hooks(monkeypatch: pytest.MonkeyPat
     telemetry.measure(1, tries.append, lambda _: None)
     costs = {(one.system, one.figure) for one in tries if one.value is not None}
     assert costs == {
-        ("without hooks", telemetry.FIGURE),
-        ("holdfast", telemetry.FIGURE),
+        ("without hooks", telemetry.BARE),
+        ("holdfast", telemetry.WATCHED),
         ("holdfast", telemetry.ADDED),
     }
     assert len(tries) == 6
+    assert ratios(figures(tries), ours="holdfast") == [], "what doubles a cost is not .5 times it"

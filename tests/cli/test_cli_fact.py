@@ -83,7 +83,7 @@ def test_a_link_is_of_the_node_that_it_leads_from(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     ("link", "words"),
-    [("a", ["x"]), ("a:", ["x"]), ("a:b:c", ["x"]), ("a:b", ["node-7", "x"]),
+    [("a", ["x"]), ("a:", ["x"]), ("a:b:c", ["x"]), ("a:a", ["x"]), ("a:b", ["node-7", "x"]),
      ("a:b", ["x", "--version", "2"])],
 )  # fmt: skip
 def test_what_is_no_link_is_a_mistake(

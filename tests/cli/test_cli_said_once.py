@@ -8,6 +8,7 @@ import pytest
 from holdfast.cli import asking, find, status
 from holdfast.cli.client import Problem
 from holdfast.cli.errors import Stopped
+from holdfast.protocol.paths import RunPaths
 
 NOWHERE = {"detail": "there is nothing at /x.", "fix": "What can be asked is described at /docs."}
 
@@ -20,7 +21,11 @@ def test_one_way_out_of_two_refusals_is_said_once() -> None:
 def test_a_driver_that_does_not_run_comes_with_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(Stopped) as stopped:
         find.client(find.Target(state=tmp_path))
-    assert stopped.value.fix == f"Start it again: holdfast driver --state {tmp_path}"
+    assert stopped.value.fix == f"Start one: holdfast driver --state {tmp_path}"
+    RunPaths(tmp_path).journal.touch()
+    with pytest.raises(Stopped) as again:
+        find.client(find.Target(state=tmp_path))
+    assert again.value.fix == f"Start it again: holdfast driver --state {tmp_path}"
 
 
 @pytest.mark.parametrize(

@@ -223,6 +223,16 @@ def test_what_a_script_repeats_is_not_left_out_of_what_was_lost() -> None:
     assert told.endswith("0.4 s and what its script repeated lost of 18 min")
 
 
+@pytest.mark.parametrize(
+    ("step", "redone", "least"), [(None, 0, True), (None, 5, True), (0, 100, True), (121, 5, False)]
+)
+def test_where_a_script_goes_on_from_is_not_seen_so_the_loss_is_a_bound(
+    step: int | None, redone: int, least: bool
+) -> None:
+    told = narrate.summary(JOB, [{**BACK, "step": step, "steps_lost": redone}])
+    assert told.endswith(", at least 0.4 s lost of 18 min") is least
+
+
 def test_status_names_the_last_fault_and_not_what_went_on_by_itself_since() -> None:
     calm = {
         **BACK,
@@ -249,6 +259,8 @@ def test_status_tells_a_job_that_does_lost_steps_again_from_one_that_is_down() -
         shown = status._lost({**JOB, "phase": phase}, [hit])
         assert shown[0] == "lost    not known yet: 1 fault"
         assert shown[1] == f"last    {INCIDENT['summary']}, {told}"
+    ended = status._lost({**JOB, "phase": "Failed"}, [hit])
+    assert ended[0] == "lost    not known, for it has not trained since: 1 fault"
     back = {**BACK, "steps_lost": 20, "down_s": 61.0}
     assert status._lost(JOB, [back])[0].startswith("lost    61 s to 1 fault, 20 steps done again")
 

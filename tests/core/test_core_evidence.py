@@ -457,13 +457,27 @@ def test_reasons_say_only_what_is_known() -> None:
     """That nothing came twice cannot be said of a fault whose place nobody knows, and that all
     came on the only node says nothing of it."""
     unknown = case(FaultClass.SAID, past(), site=None)
-    assert RULES[Hypothesis.USER](unknown).why == "it does not tell where in the script it was"
+    assert RULES[Hypothesis.USER](unknown).why.endswith(
+        ": it does not tell where in the script it was"
+    )
     known = case(FaultClass.SAID, past(), site=HERE)
-    assert RULES[Hypothesis.USER](known).why == "nothing came at this place before"
+    assert RULES[Hypothesis.USER](known).why.endswith(": nothing came at this place before")
     first = case(FaultClass.SAID, site=HERE)
-    assert RULES[Hypothesis.USER](first).why == "nothing like it came before"
+    assert RULES[Hypothesis.USER](first).why == "no sign of it: nothing like it came before"
     only = case(FaultClass.SAID, past(), nodes=1, site=HERE)
-    assert RULES[Hypothesis.NODE](only).why == "the job has one node, so all its faults come there"
+    alone = "no sign of it: a job of one node has all its faults there"
+    assert RULES[Hypothesis.NODE](only).why == alone
+
+
+def test_the_end_says_no_step_where_none_was_told_of() -> None:
+    """A kind of fault stands for its place where nobody sees steps: the script may be far."""
+    unseen, frame = Site(words="rank-crashed", fresh=True), Site(words="all_reduce #9, step 9")
+    for site, told in (
+        (unseen, ", and is not known to have got further"),
+        (frame, f" ({frame.words})"),
+    ):
+        table = judge(case(FaultClass.SAID, past(site=site), site=site))
+        assert table.why.startswith(f"It ended in the same way twice{told}: ")
 
 
 def test_a_version_is_left_where_faults_began_with_it() -> None:

@@ -93,6 +93,25 @@ ENDS = {
         ),
         (CRASHED, Origin.NETWORK, Sure.LIKELY),
     ),
+    "no driver": (
+        ended(
+            "RuntimeError: Found no NVIDIA driver on your system. Please check that you have an "
+            "NVIDIA GPU and installed a driver"
+        ),
+        (RAISED, Origin.GPU, Sure.NOT_SURE),
+    ),
+    "NCCL that lost a peer": (
+        ended(
+            "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3690, remote "
+            "process exited or there was a network error, NCCL version 2.27.5\nncclRemoteError: A "
+            "call failed possibly due to a network error or a remote process exiting prematurely."
+        ),
+        (RAISED, Origin.NETWORK, Sure.LIKELY),
+    ),
+    "a worker that was killed": (
+        ended("RuntimeError: DataLoader worker (pid 4211) is killed by signal: Killed. "),
+        (RAISED, Origin.HOST, Sure.NOT_SURE),
+    ),
     "a full /dev/shm": (
         ended(
             "RuntimeError: DataLoader worker (pid 4211) is killed by signal: Bus error. It is "

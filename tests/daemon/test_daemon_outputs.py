@@ -80,6 +80,27 @@ def test_words_of_a_healthy_job_are_no_hit(line: str) -> None:
     assert Patterns(DEFAULTS).found(line) == []
 
 
+def test_the_source_of_a_frame_is_not_what_a_rank_said(settings: Settings, tmp_path: Path) -> None:
+    source = '    if F == "enospc": raise OSError(28, "No space left on device")'
+    frame = (
+        f'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n{source}\n'
+    )
+    said = "OSError: [Errno 28] No space left on device"
+    printed(settings, tmp_path, stderr=f"{frame}{said}\n")
+    assert [hit.line for hit in looking(settings).hits(0.0)] == [said]
+
+
+def test_a_rule_of_the_job_is_asked_for_in_every_line(settings: Settings, tmp_path: Path) -> None:
+    source = '    raise RuntimeError("an ECC error")'
+    printed(
+        settings,
+        tmp_path,
+        stderr=f'  File "train.py", line 9, in <module>\n{source}\n',
+        rules=("an ECC",),
+    )
+    assert [hit.rule for hit in looking(settings).hits(0.0)] == ["an ECC"]
+
+
 @pytest.mark.parametrize("end", ["\n", ""], ids=["whole", "cut off"])
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 def test_the_last_line_of_a_rank_that_is_gone_is_told(

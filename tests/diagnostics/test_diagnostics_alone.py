@@ -5,6 +5,9 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
+from holdfast.diagnostics import alone
 from holdfast.protocol import exitcodes
 
 
@@ -20,3 +23,11 @@ def test_it_says_what_it_does_and_ctrl_c_ends_it_and_its_test_with_one_line() ->
     assert running.returncode == exitcodes.INTERRUPTED
     # Both pipes were at their end: the test had them too, and is gone.
     assert (out, err) == ("", "holdfast-diagnose: interrupted; nothing is left running\n")
+
+
+@pytest.mark.parametrize("least", ["-5", "nan", "inf", "fast"])
+def test_what_has_to_be_reached_is_a_number(least: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        alone.main(["--compute-gflops", least])
+    assert ended.value.code == exitcodes.USAGE
+    assert f"{least!r} is not a number from 0 to 1e+09." in capsys.readouterr().err

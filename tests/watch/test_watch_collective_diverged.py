@@ -203,9 +203,14 @@ def test_of_two_halves_nobody_is_named_before_all_have_told(cluster: Any) -> Non
 
     two = trained(cluster, 2)
     standing(two, called)
-    reported = two.go(5)[0]
+    reported, *_, acted = two.go(12)
     assert (reported.rank, reported.node) == (None, None)
-    assert reported.summary.startswith("rank 0 called broadcast and rank 2 barrier as")
+    both = "rank 0 called broadcast and rank 2 barrier as"
+    assert reported.summary.startswith(both)
+    assert f"s: {both}" in acted.summary
+    assert "nobody" not in acted.summary
+    assert both in " ".join(each.text for each in acted.evidence)
+    assert "; in collectives that never meet for " in acted.evidence[0].text
 
 
 def test_what_is_told_again_counts_once_and_nothing_is_kept_of_each_rank_but_a_number() -> None:

@@ -136,7 +136,7 @@ def mind(node: Node, now: float, again: str) -> str:
     if not left:
         return ""
     return (
-        f"It may be used: to leave it was no verdict. {book.ACCUSERS} accusers within "
+        f"It may be used: that a job left it is no verdict. {book.ACCUSERS} accusers within "
         f"{span(age.HALF_LIFE_S)}, or a failed test, put it into quarantine; the last accusation "
         f"is forgotten after {span(age.FORGOTTEN_S)}, or when a person says so: {_clears(node)}"
     )

@@ -216,7 +216,8 @@ def user(case: Case) -> Answer:
     if case.last and said and len(case.past) >= USERS_DIED:
         return Answer(True, words.same_words(case))
     if len(case.recurred) < _least(case):
-        return Answer(False, words.at_site(case) if case.recurred else words.not_again(case))
+        again = words.at_site(case) if case.recurred else words.no_sign_of_script(case)
+        return Answer(False, again)
     if case.fault is FaultClass.DIED and case.stands_out_elsewhere:
         return Answer(False, f"at other places, too, it came on {case.node_name}")
     return Answer(True, words.same_again(case))

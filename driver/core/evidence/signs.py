@@ -93,12 +93,16 @@ _OF_WORDS = {
     ),
     "gpu-memory": Sign(_O.USER, _S.LIKELY, "it wants more memory of the GPU than there is"),
     "nccl-link": Sign(_O.NETWORK, _S.LIKELY, "NCCL tells of a link that fails"),
+    "nccl-remote": Sign(_O.NETWORK, _S.LIKELY, "NCCL lost a peer that nobody saw die"),
     "nccl-watchdog": Sign(
         _O.FRAMEWORK, _S.NOT_SURE, "NCCL's watchdog tells who waited, not for whom"
     ),
     "nccl": Sign(_O.NETWORK, _S.NOT_SURE, "NCCL failed, and does not say over what"),
     "device": Sign(_O.GPU, _S.NOT_SURE, "CUDA failed, and does not say over what"),
     "shared-memory": Sign(_O.HOST, _S.LIKELY, "/dev/shm is full, or too small"),
+    "worker-killed": Sign(
+        _O.HOST, _S.NOT_SURE, "a process of it was killed, as is done where memory is short"
+    ),
     "no-space": _OF_KIND[Kind.DISK_FULL],
     "file-system": Sign(_O.STORAGE, _S.LIKELY, "a file system fails"),
     "hdfs": Sign(_O.STORAGE, _S.LIKELY, "HDFS fails"),

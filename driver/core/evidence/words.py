@@ -15,9 +15,11 @@ def _where(case: Case) -> str:
     site = case.site
     if site is None or case.fault is FaultClass.STOOD:
         return "" if site is None else f" ({site.words})"
-    if not site.step:
-        return "" if site.relative else " before its first step"
-    return f" after step {site.step}"
+    if site.step:
+        return f" after step {site.step}"
+    if site.step is None:
+        return ", and is not known to have got further" if site.fresh else f" ({site.words})"
+    return "" if site.relative else " before its first step"
 
 
 def not_again(case: Case) -> str:
@@ -28,6 +30,11 @@ def not_again(case: Case) -> str:
         unseen = "nobody sees its steps, so that it may have got on in between"
         return unseen if case.of_script else "it does not tell where in the script it was"
     return "nothing came at this place before"
+
+
+def no_sign_of_script(case: Case) -> str:
+    """Why a fault that did not come again is not put down to the script."""
+    return f"no sign of it: {not_again(case)}"
 
 
 def none_older(case: Case) -> str:
@@ -43,7 +50,7 @@ def none_older(case: Case) -> str:
 def no_sign(case: Case) -> str:
     """Why a node that is named is not to be left."""
     if case.nodes == 1:
-        return "the job has one node, so all its faults come there"
+        return "no sign of it: a job of one node has all its faults there"
     return f"{own(case)}: no more than chance"
 
 

@@ -29,6 +29,7 @@ WORDS: dict[str, Words] = {
     "gpu-ecc": Words(r"(?i)uncorrectable (ECC|NVLink) error"),
     "gpu-gone": Words(
         r"(?i)no CUDA-capable device is detected|CUDA-capable device\(s\) is/are busy"
+        r"|Found no NVIDIA driver on your system"
         r"|hardware stack error|GPU is lost|system not yet initialized|fallen off the bus"
     ),
     "illegal-access": Words(
@@ -39,6 +40,7 @@ WORDS: dict[str, Words] = {
         r"NET/IB ?: .*(error|status=)|(?i:socketProgress|connection closed by remote peer).*NCCL"
         r"|NCCL WARN .*(Connection closed|(?i:transport retry|unreachable|timed out))"
     ),
+    "nccl-remote": Words(r"ncclRemoteError|remote process exited or there was a network error"),
     "nccl-watchdog": Words(
         r"Watchdog caught collective|(?i:watchdog.*timeout)|Some NCCL operations have failed"
     ),
@@ -51,6 +53,7 @@ WORDS: dict[str, Words] = {
         r"|No space left on device.{0,200}/dev/shm\b"
         r"|(/dev/shm\b|shared memory).{0,200}No space left on device"
     ),
+    "worker-killed": Words(r"DataLoader worker .{0,40}killed by signal: Killed"),
     "no-space": Words(r"No space left on device|Disk quota exceeded|\[Errno (28|122)\]", here=True),
     "file-system": Words(
         r"Input/output error|Stale file handle|Read-only file system"

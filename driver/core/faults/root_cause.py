@@ -24,7 +24,7 @@ from holdfast.telemetry.analysis.ends import (
     signal_of,
 )
 
-COMPLAINTS = frozenset({"nccl-link", "nccl-watchdog", "nccl", "peer-closed"})
+COMPLAINTS = frozenset({"nccl-link", "nccl-remote", "nccl-watchdog", "nccl", "peer-closed"})
 """Signs that whoever is left shows when a peer dies, before that death is heard of."""
 
 
@@ -180,7 +180,8 @@ def summary(exited: Exited) -> str:
         at = f" after step {status.step}" if status.step else ""
         return f"{who} ended with exit code 0{at} while others train (uneven data?)"
     if status.error is not None and status.error.exception:
-        return f"{who} raised {status.error.message or status.error.exception}"
+        said = status.error.message.rstrip() or status.error.exception
+        return f"{who} raised {said.removesuffix('.')}"  # a sentence goes on after it
     return f"{who} ended with exit code {status.exit_code}"
 
 

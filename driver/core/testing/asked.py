@@ -128,7 +128,8 @@ def _end(turn: Turn, exam: Exam, asked: Asked, why: str) -> None:
     ended, until_s = replace(asked, verdict=verdict, why=why), turn.now + KEPT_S
     turn.put_exam(replace(exam, orders={}, results={}, asked=ended, until_s=until_s))
     bad = ", ".join(f"the {part} of {node}" for node, part in verdict.bad.items())
+    found = f"bad is {bad}" if bad else "nothing is bad"
     over = f"ended before they were over ({why})" if why else "are over"
     left = ", ".join(f"{node} ({reason})" for node, reason in unknown(ended).items())
     not_known = f"; not known of {left}" if left else ""
-    turn.say(f"the tests of {', '.join(asked.nodes)} {over}: bad is {bad or 'nothing'}{not_known}")
+    turn.say(f"the tests of {', '.join(asked.nodes)} {over}: {found}{not_known}")
