@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import asking
 from holdfast.cli.output import console, last_word, toned
-from holdfast.cli.words import at_least, counted, duration, repeats, sparkline
+from holdfast.cli.words import counted, duration, repeats, sparkline
 from holdfast.driver.core.state.model import FINISHED, Phase
 from holdfast.kit.plain import visible
 from holdfast.protocol.counts import plural
@@ -201,7 +201,8 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     steps = sum(each["steps_lost"] or 0 for each in incidents)
     faults = counted(incidents) or "no fault"
     last = next((each for each in reversed(incidents) if each["faults"]), incidents[-1])
-    least = at_least(incidents)
+    unseen = any(each["steps_lost"] and not each["step"] for each in incidents)
+    least = "at least " if unseen else ""
     redone = f", {least}{plural(steps, 'step')} done again in that time" if steps else ""
     redone += " and what its script repeats" if repeats(incidents) else ""
     waits = any(each["faults"] and each["down_s"] is None for each in incidents)

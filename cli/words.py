@@ -85,12 +85,8 @@ def repeats(incidents: Sequence[Mapping[str, Any]]) -> bool:
 
 def at_least(incidents: Sequence[Mapping[str, Any]]) -> str:
     """`at least ` where a script that saves by itself began again, and nobody sees from where."""
-    bounds = (each for each in incidents if each["steps_lost"] is not None)
-    return "at least " if any(_unseen(each) for each in bounds) else ""
-
-
-def _unseen(incident: Mapping[str, Any]) -> bool:
-    return incident["step"] is None or bool(incident["steps_lost"] and not incident["step"])
+    known = (each for each in incidents if each["steps_lost"] is not None)
+    return "at least " if any(each["step"] is None for each in known) else ""
 
 
 BARS = "▁▂▃▄▅▆▇█"

@@ -224,7 +224,8 @@ def test_what_a_script_repeats_is_not_left_out_of_what_was_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "redone", "least"), [(None, 0, True), (None, 5, True), (0, 100, True), (121, 5, False)]
+    ("step", "redone", "least"),
+    [(None, 0, True), (None, 5, True), (0, 100, False), (121, 5, False)],
 )
 def test_where_a_script_goes_on_from_is_not_seen_so_the_loss_is_a_bound(
     step: int | None, redone: int, least: bool
