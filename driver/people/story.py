@@ -120,8 +120,9 @@ def lines_of(
 
     `whole`: with everything that is left out else. `subjects`: jobs and nodes whose story it is.
     """
-    ends = Ends(entries)
-    opened = {incident.opened: incident for incident in incidents}
+    known = tuple(incidents)
+    ends = Ends(entries, known)
+    opened = {incident.opened: incident for incident in known}
     lines: list[Line] = []
     for at, entry in enumerate(entries):
         incident = opened.get(entry.sequence)

@@ -4,10 +4,12 @@ Called by `story`. Pure. A rank that only lost a peer is left out where a peer's
 end is known.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.driver.core.events import Found, RanksExited
 from holdfast.driver.core.faults.root_cause import summary
+from holdfast.driver.core.state.model import Incident
 from holdfast.driver.core.state.node import Exited
 from holdfast.driver.ports import Entry
 from holdfast.telemetry.analysis.ends import failed, is_echo
@@ -20,9 +22,12 @@ Key = tuple[str, int, str]
 
 
 class Ends:
-    """The failed ends of ranks in `entries`."""
+    """The ends of ranks in `entries` that were faults: those that failed, and of the others as many
+    as the evidence of `incidents` has."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
+    def __init__(self, entries: Sequence[Entry], incidents: Iterable[Incident] = ()) -> None:
+        self._early = Counter(piece.text for each in incidents for piece in each.evidence)
+        self._bad: set[int] = set()
         self._groups: dict[Key, list[Exited]] = {}
         self._first: dict[Key, int] = {}
         self._incidents: dict[int, int | None] = {}
@@ -70,14 +75,23 @@ class Ends:
         if not isinstance(event, RanksExited):
             return
         for status in event.exits:
-            if failed(status):
-                exited = Exited(node=event.node, status=status)
+            exited = Exited(node=event.node, status=status)
+            if self._is_fault(exited):
+                self._bad.add(entry.sequence)
                 key = (event.job, event.epoch, _how(exited))
                 self._groups.setdefault(key, []).append(exited)
                 self._first.setdefault(key, entry.sequence)
                 self._sentences.add(summary(exited))
                 if not is_echo(status):
                     self._caused.add(key[:2])
+
+    def _is_fault(self, exited: Exited) -> bool:
+        """An end with exit code 0 is one where it was held against it, once for each time."""
+        if failed(exited.status):
+            return True
+        said = summary(exited)
+        self._early[said] -= 1
+        return self._early[said] >= 0
 
     def _follow(self, entries: Sequence[Entry]) -> None:
         """Exits belong to the incident of the next entry of their job that has one."""
@@ -86,7 +100,7 @@ class Ends:
             event = entry.event
             if entry.incident is not None:
                 following |= dict.fromkeys(entry.jobs, entry.incident)
-            elif isinstance(event, RanksExited) and any(map(failed, event.exits)):
+            elif isinstance(event, RanksExited) and entry.sequence in self._bad:
                 self._incidents[entry.sequence] = following.get(event.job)
 
 

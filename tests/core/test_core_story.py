@@ -198,3 +198,40 @@ def test_a_store_that_is_searched_for_no_second_is_not_waited_for(
     assert len(lines_of([searched, started])) == told
     assert len(lines_of([searched, started], whole=True)) == 2
     assert len(lines_of([searched])) == 1, "it waits still"
+
+
+def left(epoch: int, step: int) -> e.RanksExited:
+    """Rank 1 ends with exit code 0; its peer dies of it, but for the last attempt."""
+    early = RankStatus(rank=1, state="exited", exit_code=0, step=step)
+    return e.RanksExited(job="job", epoch=epoch, node="n1", exits=(early,))
+
+
+def test_each_end_with_exit_code_0_that_was_a_fault_is_told_when_it_came() -> None:
+    """An incident has the evidence of all its faults, and opened at the first; the same end of an
+    attempt that came right is none."""
+    said = "rank 1 on n1 ended with exit code 0 after step {} while others train (uneven data?)"
+    evidence = tuple(Evidence(source="executor of n1", text=said.format(n)) for n in (29, 9))
+    incident = Incident(
+        id=1,
+        opened=2,
+        kind=Kind.ENDED_EARLY,
+        blame=Blame.USER,
+        found_s=2.0,
+        summary=evidence[0].text,
+        evidence=evidence,
+        faults=2,
+    )
+    entries = [
+        entry(1, left(1, 29)),
+        entry(2, e.Ticked(), f"{evidence[0].text}: restart the ranks", incident=1),
+        entry(3, left(2, 9)),
+        entry(4, e.Ticked(), f"{evidence[1].text}: restart the ranks", incident=1),
+        entry(5, left(3, 9)),
+    ]
+    told = [(line.sequence, line.text) for line in lines_of(entries, [incident])]
+    assert told == [
+        (1, evidence[0].text),
+        (2, "restart the ranks"),
+        (3, evidence[1].text),
+        (4, "restart the ranks"),
+    ]
