@@ -24,12 +24,12 @@ def summary(case: Case) -> str:
     why = case.verdict.why[0]
     if case.verdict.rank == case.rank and case.rank is not None:
         return f"{who(case)} holds the job up: {why}"
+    still = f"no progress for {case.stood_s:.1f} s"
+    if case.unlike:  # whatever one of them does besides
+        return f"{still}: {why}; which of them is wrong is not known"
     does = _does(case)
     if case.rank is not None:
         return f"{who(case)} holds the job up: {does[0] if does else why}"
-    still = f"no progress for {case.stood_s:.1f} s"
-    if case.unlike:
-        return f"{still}: {why}; which of them is wrong is not known"
     return f"{still}, and nobody can be named: {why}"
 
 
@@ -54,6 +54,8 @@ def report(case: Case, limit_s: float) -> Finding:
 
 def cause(case: Case, limit_s: float) -> str:
     """What it waits for, in a clause."""
+    if case.unlike:
+        return case.verdict.why[0]
     return _sleeps(case, limit_s) or next(iter(_does(case)), case.verdict.why[0])
 
 

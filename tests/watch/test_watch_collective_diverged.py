@@ -213,6 +213,18 @@ def test_of_two_halves_nobody_is_named_before_all_have_told(cluster: Any) -> Non
     assert "; in collectives that never meet for " in acted.evidence[0].text
 
 
+def test_of_a_rank_that_does_not_run_either_the_calls_of_both_are_told(cluster: Any) -> None:
+    two = trained(cluster, 2)
+    standing(
+        two,
+        lambda rank, n: Collective(57, "barrier", 0) if rank > 1 and n == 57 else alike(rank, n),
+    )
+    told = two.alter
+    two.alter = lambda seen: replace(told(seen), silent_s=4.0 if seen.rank == 0 else 0.0)
+    *_, acted = two.go(12)
+    assert "s: rank 0 called broadcast and rank 2 barrier as" in acted.summary
+
+
 def test_what_is_told_again_counts_once_and_nothing_is_kept_of_each_rank_but_a_number() -> None:
     same = tuple(alike(0, number) for number in range(1, 17))
     seats = tuple(Seat(rank=r, local_rank=0, node="a", address="") for r in range(4))
