@@ -22,7 +22,9 @@ from holdfast.driver.core.evidence.signs import (
     of_line,
 )
 from holdfast.driver.core.evidence.words_of_ends import of_end
+from holdfast.driver.core.faults import root_cause
 from holdfast.driver.core.state.fact import Hypothesis
+from holdfast.driver.core.state.node import Exited
 from holdfast.driver.watch import slow_words
 from holdfast.protocol import origins
 from holdfast.protocol.faults import Blame, Kind, Origin, Sure, Weight
@@ -386,3 +388,11 @@ def test_a_store_is_the_infrastructures() -> None:
     assert verdict.origin is Origin.STORAGE
     assert verdict.blame is Blame.INFRASTRUCTURE
     assert verdict.outside_script
+
+
+def test_a_message_that_is_a_sentence_ends_once() -> None:
+    said = "RuntimeError: DataLoader worker (pid 7) is killed by signal: Killed. "
+    error = RankError(message=said, exception="RuntimeError")
+    status = RankStatus(rank=1, state="exited", exit_code=1, error=error)
+    told = root_cause.summary(Exited(node="n1", status=status))
+    assert told == f"rank 1 on n1 raised {said.rstrip(' .')}"
