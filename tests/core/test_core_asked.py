@@ -42,6 +42,7 @@ def test_all_are_good_after_one_stage_and_free_again(six) -> None:
     answer(six)
     verdict = exam(six).asked.verdict
     assert (verdict.bad, verdict.undecided, verdict.again) == ({}, (), {})
+    assert any(why.endswith("are over: nothing is bad") for why in six.whys)
     assert all(node.exam is None for node in six.state.nodes.values())
     assert six.told("n3").diagnostics == ()
 
