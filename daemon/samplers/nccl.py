@@ -49,12 +49,13 @@ class NcclWords:
         if first is None or (first.job, first.epoch) != self._job:
             self._job = ("", -1) if first is None else (first.job, first.epoch)
             self._answer, self._why = None, ""
+        before = self._answer  # no heartbeat waits, however soon it is answered
         if first is not None and now - self._asked_s >= ASKED_EVERY_S and not self._is_asking():
             self._asked_s = now
             pids = {seen.pid: seen.rank for seen in ranks if seen.job == first.job and seen.pid}
             self._asking = threading.Thread(target=self._ask, args=(self._job, pids), daemon=True)
             self._asking.start()
-        return self._answer
+        return before
 
     @property
     def unreadable(self) -> tuple[str, ...]:

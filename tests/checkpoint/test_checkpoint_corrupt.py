@@ -86,5 +86,5 @@ def test_a_job_of_another_size_is_told_so(tmp_path: Path, start: Start) -> None:
     job.save(INTERVAL)
     agent.until(persisted(INTERVAL), "written")
     job.world_size = 2
-    with pytest.raises(RestoreFailed, match="written by 1 ranks, this job has 2"):
+    with pytest.raises(RestoreFailed, match="written by 1 rank, this job has 2"):
         job.restored(0, Stored(step=INTERVAL, epoch=1))

@@ -48,7 +48,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     [
         (Identity("job", 2, TWO), ""),
         (Identity("jab", 2, TWO), "written by job 'jab', this is job 'job'. Give each its own"),
-        (Identity("job", 1, Topology()), "written by 1 ranks, this job has 2. Run it with as many"),
+        (Identity("job", 1, Topology()), "written by 1 rank, this job has 2. Run it with as many"),
         (
             Identity("job", 2, Topology(tp=2)),
             "written as dp 1 pp 1 tp 2 (tp, dp, pp from the fastest), this job is dp 2 pp 1 tp 1",

@@ -26,7 +26,10 @@ CAUGHT_BY = {
     "a-pass-makes-the-wait-short-again": {"who-fails-again-waits-longer"},
     "a-place-is-taken-in-the-middle-of-a-test": {"only-standbys-test-themselves"},
     "a-recovery-forgets-failed-standbys": {"a-wrong-test-has-two-victims"},
-    "a-result-is-of-whatever-exam-is-open": {"who-answers-was-tested"},
+    "a-result-is-of-whatever-exam-is-open": {
+        "no-job-stands-still-for-long",
+        "who-answers-was-tested",
+    },
     "a-standstill-counts-for-who-has-no-place": {"a-stall-loses-nothing", "no-innocent-is-evicted"},
     "a-standstill-is-not-taken-out": {"no-innocent-is-evicted"},
     "a-step-done-again-is-progress": {"what-comes-again-is-given-up"},
