@@ -220,7 +220,7 @@ def test_ranks_that_do_not_hear_sigterm_are_named_once_they_were_killed(shell: S
 
 def test_nothing_is_left_when_it_is_killed_and_it_lost_its_driver(shell: Shell) -> None:
     process = forever(shell)
-    assert "Running" in shell.asked("runs").stdout
+    eventually(lambda: "Running" in shell.asked("runs").stdout, "its ranks run")
     process.kill()
     process.wait(DEADLINE_S)
     eventually(lambda: not shell.leftovers())
