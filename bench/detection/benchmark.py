@@ -5,15 +5,14 @@ process group, which is 30 min for gloo by default, and may be set by who knows 
 collective may take. Both are measured, the second with `TUNED_S`.
 """
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from holdfast.bench.detection import turns
 from holdfast.bench.figures import Try
-from holdfast.bench.recovery.benchmark import Turn, played, told
+from holdfast.bench.recovery.benchmark import Turn, play_all
 from holdfast.bench.recovery.systems import Holdfast, System, Torchrun
+from holdfast.bench.recovery.turns import drawn_rank
 
 TUNED_S = 10
 """A timeout of collectives that a bold user sets: every save or evaluation of one rank alone has to
@@ -29,16 +28,9 @@ class Tuned(Torchrun):
 def measure(
     rounds: int, take: Callable[[Try], None], say: Callable[[str], None], *, faults: Sequence[str]
 ) -> None:
-    """Play all turns, each in a fresh folder that is removed afterwards."""
-    plan = [(number, turn) for number in range(rounds) for turn in round_of(number, faults)]
-    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as root:
-        for place, (number, turn) in enumerate(plan, 1):
-            say(f"{place}/{len(plan)}  round {number + 1}: {turn.system}, {turn.what}")
-            folder = Path(root).resolve() / f"turn-{place}"
-            folder.mkdir()
-            for one in played(turn, folder):
-                take(one)
-                say(told(one))
+    """Play all turns of these faults."""
+    rows = [(number, turn) for number in range(rounds) for turn in round_of(number, faults)]
+    play_all(rows, take, say)
 
 
 def round_of(number: int, faults: Sequence[str]) -> Iterator[Turn]:
@@ -47,7 +39,7 @@ def round_of(number: int, faults: Sequence[str]) -> Iterator[Turn]:
     systems = [(Torchrun(), ()), (Tuned(), (str(TUNED_S),)), (Holdfast(), ())]
     first = number % len(systems)
     for name in faults:
-        fault, rank = turns.FAULTS[name], turns.drawn_rank(number)
+        fault, rank = turns.FAULTS[name], drawn_rank(number)
         for system, words in (*systems[first:], *systems[:first]):
             play = partial(turns.held_up, system, fault=fault, rank=rank, words=words)
             yield Turn(system.name, fault.title, play)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.bench.figures import Try
-from holdfast.bench.recovery.marks import RANKS, Marks, pid_writing, wait
+from holdfast.bench.recovery.marks import Marks, pid_writing, wait
 from holdfast.bench.recovery.systems import Holdfast, System
 from holdfast.bench.recovery.turns import LAUNCH_WITHIN_S, WARM_STEPS, NotStarted
 
@@ -119,8 +119,3 @@ def _runs(pid: int) -> bool:
     except OSError:
         return False
     return state not in "ZX"
-
-
-def drawn_rank(round_number: int) -> int:
-    """Each rank in its turn, rank 0 among them."""
-    return (round_number + 1) % RANKS

@@ -5,7 +5,7 @@ Called by `bench.main`.
 
 import signal
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -23,9 +23,17 @@ class Turn(NamedTuple):
     play: Callable[[Path], Iterator[Try]]
 
 
+Plan = Sequence[tuple[int, Turn]]
+"""Turns, each with the number of its round, from 0."""
+
+
 def measure(rounds: int, take: Callable[[Try], None], say: Callable[[str], None]) -> None:
-    """Play all turns, each in a fresh folder that is removed afterwards."""
-    plan = [(number, turn) for number in range(rounds) for turn in round_of(number)]
+    """Play all turns."""
+    play_all([(number, turn) for number in range(rounds) for turn in round_of(number)], take, say)
+
+
+def play_all(plan: Plan, take: Callable[[Try], None], say: Callable[[str], None]) -> None:
+    """Each turn in a fresh folder that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as root:
         for place, (number, turn) in enumerate(plan, 1):
             say(f"{place}/{len(plan)}  round {number + 1}: {turn.system}, {turn.what}")
