@@ -87,9 +87,20 @@ def then(
     """`; restarting 2 ranks (restart 1 of 3)`: what is done about a fault, where `used` of the
     user's restarts were before.
     """
-    over = not incident["open"] and incident["recovered_s"] is None
+    if _came_to_nothing(incident, job):
+        return ""
     doing = DOING.get(_act(incident), "").format(ranks=plural(ranks, "rank"))
-    return "" if over else doing + _restart(incident, job, used)
+    return doing + _restart(incident, job, used)
+
+
+def _came_to_nothing(incident: Mapping[str, Any], job: Mapping[str, Any] | None) -> bool:
+    """Whether it is over with nothing done. A job that ended well before anybody saw it train
+    again was restarted all the same.
+    """
+    if incident["open"] or incident["recovered_s"] is not None:
+        return False
+    succeeded = job is not None and job["phase"] == Phase.SUCCEEDED
+    return not (succeeded and incident["faults"] and incident.get("hypotheses"))
 
 
 RESTARTING, TESTING = "; restarting {ranks}", "; testing the suspects"

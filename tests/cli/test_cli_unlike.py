@@ -38,6 +38,7 @@ def test_the_rank_in_another_collective_is_named_and_restarted(shell: Shell) -> 
     ended = shell.holdfast(*words, timeout_s=240.0)
     assert ended.returncode == 0, ended.stderr
     restarts = [line for line in ended.stderr.splitlines() if re.search(r"restart \d of 3", line)]
+    assert len(restarts) == len(SAID), ended.stderr
     assert [said in line for said, line in zip(SAID, restarts, strict=True)] == [True] * 3, restarts
     story = shell.asked("story").stdout
     assert all(said in story for said in SAID)

@@ -171,6 +171,21 @@ def test_each_restart_that_the_users_budget_pays_for_is_counted() -> None:
     assert [line.partition("ranks")[2] for line in said] == ["", " (restart 1 of 3)", ""]
 
 
+def test_a_restart_that_was_first_seen_after_the_job_had_ended_is_told_all_the_same() -> None:
+    """The ranks may run to their end before a slow reader looks again."""
+    said: list[str] = []
+    narrator = narrate.Narrator(said.append, ranks=4)
+    ended = {**JOB, "restarts": {"user": {"used": 1, "allowed": 3}}}
+    judged = [{"act": "restart", "chosen": True}]
+    closed = {**INCIDENT, "open": False, "blame": "user", "hypotheses": judged}
+    narrator.incidents([closed, {**closed, "number": 2, "faults": 0, "summary": "told"}], ended)
+    assert said == [
+        "holdfast  rank 2 on node-1 died of SIGSEGV; restarting 4 ranks (restart 1 of 3)",
+        "holdfast  told",
+    ]
+    assert narrate.then(closed, 4, {**ended, "phase": "Failed"}) == ""
+
+
 def test_who_was_not_back_when_the_next_fault_came_is_not_told_to_be_back() -> None:
     said: list[str] = []
     narrator = narrate.Narrator(said.append, ranks=4)
