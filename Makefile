@@ -14,7 +14,7 @@ PYTEST_DRIVER := -m pytest -n 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kubernetes test test-driver slowest control-plane check lint types layers format crd examples pins clean
+.PHONY: help setup demo demo-kubernetes test test-driver test-kubernetes slowest control-plane check lint types layers format crd examples pins clean
 
 help: ## Say what each target does
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,11 +39,14 @@ demo: $(STAMP) ## A real training job on an emulated cluster loses a node and ge
 demo-kubernetes: $(STAMP) ## The same on a real Kubernetes, through kubectl (built with Go the first time, 4 to 10 minutes)
 	@$(BIN)/holdfast demo --cluster kubernetes $(if $(HOLDFAST_TEST_KUBECONFIG),--kubeconfig "$(HOLDFAST_TEST_KUBECONFIG)")
 
-test: $(STAMP) test-driver ## Run all tests (those on Kubernetes need `make control-plane` once)
-	@$(BIN)/python $(PYTEST) -m "torch or not alone"
+test: $(STAMP) test-driver ## Run all tests but those on a real Kubernetes
+	@$(BIN)/python $(PYTEST) -m "(torch or not alone) and not kubernetes"
 
 test-driver: $(DRIVER_STAMP) ## Run the tests of driver and protocol in an environment that has no torch
 	@$(DRIVER_VENV)/bin/python $(PYTEST_DRIVER) -m alone tests/driver tests/protocol
+
+test-kubernetes: $(STAMP) ## Run the tests on a real Kubernetes (`make control-plane` once)
+	@$(BIN)/python $(PYTEST) -m kubernetes
 
 $(DRIVER_STAMP): $(STAMP)
 	@test -x $(DRIVER_VENV)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(DRIVER_VENV)

@@ -58,6 +58,12 @@ def _telemetry(rounds: int, take: Take, say: Say) -> None:
     measure(rounds, take, say)
 
 
+def _checkpoint(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    from holdfast.bench.checkpoint.benchmark import measure
+
+    measure(rounds, take, say, **options)
+
+
 def _analysis(rounds: int, take: Take, say: Say) -> None:
     from holdfast.bench.analysis.benchmark import measure
 
@@ -72,6 +78,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "scale": _scale,
     "telemetry": _telemetry,
     "analysis": _analysis,
+    "checkpoint": _checkpoint,
 }
 """Each loads its own when it is called: not all need torch, or Kubernetes."""
 

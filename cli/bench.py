@@ -54,6 +54,13 @@ def register(app: typer.Typer) -> None:
     bench.command("telemetry", epilog=examples("holdfast bench telemetry --json"))(telemetry)
     bench.command("analysis", epilog=examples("holdfast bench analysis --rounds 1"))(analysis)
     bench.command(
+        "checkpoint",
+        epilog=examples(
+            "holdfast bench checkpoint",
+            "holdfast bench checkpoint --gib 0.1 --rounds 1 --json",
+        ),
+    )(checkpoint)
+    bench.command(
         "evidence",
         epilog=examples(
             "holdfast bench evidence --quick",
@@ -217,6 +224,19 @@ def analysis(
 ) -> int:
     """What it costs the driver to say who holds up a job of 12,288 ranks."""
     return int(parts.BENCH_SCALE.load().run("analysis", rounds=rounds, as_json=json))
+
+
+def checkpoint(
+    rounds: Annotated[int, typer.Option(min=1, help="Runs of each kind of state.")] = 3,
+    gib: Annotated[
+        float, typer.Option(min=0.001, max=64.0, help="Size of the state; it is needed 12 times.")
+    ] = 1.0,
+    json: Json = False,
+) -> int:
+    """What a checkpoint costs a rank: to save, to restore, while it is written to the store; beside
+    torch.save and torch's distributed checkpoints.
+    """
+    return int(parts.BENCH.load().run("checkpoint", rounds=rounds, as_json=json, gib=gib))
 
 
 def evidence(

@@ -39,6 +39,11 @@ class Guarded:
         """The command ended by itself."""
         return self._process.poll() is not None
 
+    @property
+    def failed(self) -> bool:
+        """It ended, and not with 0."""
+        return bool(self._process.poll())
+
     def kill(self) -> None:
         """SIGKILL to the command and all that it started, at once: a node that vanishes."""
         self._process.send_signal(signal.SIGUSR1)

@@ -77,9 +77,9 @@ class Holdfast:
         found = re.search(r"^holdfast +rank (\d+) .*holds the job up", said, re.MULTILINE)
         return int(found[1]) if found else None
 
-    def run(self, folder: Path, words: Sequence[str]) -> Guarded:
-        """`holdfast run -n 4 WORDS`, its state below the folder."""
-        options = ("run", "-n", str(RANKS), "--runs", str(runs(folder)))
+    def run(self, folder: Path, words: Sequence[str], ranks: int = RANKS) -> Guarded:
+        """`holdfast run -n RANKS WORDS`, its state below the folder."""
+        options = ("run", "-n", str(ranks), "--runs", str(runs(folder)))
         program = [sys.executable, "-m", "holdfast.cli", *options, *words]
         return Guarded(program, log=folder / self._LOG, cwd=folder, more={})
 
