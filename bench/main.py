@@ -22,10 +22,10 @@ its own options. Raises `Incomplete`.
 """
 
 
-def _recovery(rounds: int, take: Take, say: Say) -> None:
+def _recovery(rounds: int, take: Take, say: Say, **options: Any) -> None:
     from holdfast.bench.recovery.benchmark import measure
 
-    measure(rounds, take, say)
+    measure(rounds, take, say, **options)
 
 
 def _detection(rounds: int, take: Take, say: Say, **options: Any) -> None:

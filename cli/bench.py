@@ -18,7 +18,11 @@ def register(app: typer.Typer) -> None:
     bench = group("Measure Holdfast against its peers, turn by turn on this machine.")
     bench.command(
         "recovery",
-        epilog=examples("holdfast bench recovery", "holdfast bench recovery --rounds 1 --json"),
+        epilog=examples(
+            "holdfast bench recovery",
+            "holdfast bench recovery --rounds 1 --json",
+            "holdfast bench recovery --nvrx other/.venv/bin/python",
+        ),
     )(recovery)
     bench.command(
         "detection",
@@ -81,11 +85,18 @@ def register(app: typer.Typer) -> None:
 
 def recovery(
     rounds: Annotated[int, typer.Option(min=1, help="Turns of each system.")] = 3,
+    nvrx: Annotated[
+        str,
+        typer.Option(
+            metavar="PYTHON",
+            help="A Python that has nvidia-resiliency-ext and torch: its ft_launcher plays too.",
+        ),
+    ] = "",
     json: Json = False,
 ) -> int:
     """How long a 4-rank script stands still after a fault, under torchrun and under Holdfast."""
     part = parts.BENCH.load()
-    return int(part.run("recovery", rounds=rounds, as_json=json))
+    return int(part.run("recovery", rounds=rounds, as_json=json, nvrx=nvrx))
 
 
 class Standing(StrEnum):

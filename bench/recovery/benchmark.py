@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.bench.figures import Try
+from holdfast.bench.figures import Incomplete, Try
 from holdfast.bench.recovery import emulated, turns, workload
-from holdfast.bench.recovery.systems import Holdfast, System, Torchrun
+from holdfast.bench.recovery.systems import Holdfast, Nvrx, System, Torchrun
 
 
 class Turn(NamedTuple):
@@ -27,9 +27,18 @@ Plan = Sequence[tuple[int, Turn]]
 """Turns, each with the number of its round, from 0."""
 
 
-def measure(rounds: int, take: Callable[[Try], None], say: Callable[[str], None]) -> None:
-    """Play all turns."""
-    play_all([(number, turn) for number in range(rounds) for turn in round_of(number)], take, say)
+def measure(
+    rounds: int, take: Callable[[Try], None], say: Callable[[str], None], *, nvrx: str = ""
+) -> None:
+    """Play all turns. `nvrx`: a Python that has NVIDIA's resiliency extension; it is a third
+    system then. Raises `Incomplete` where it has not.
+    """
+    try:
+        more = [Nvrx(nvrx)] if nvrx else []
+    except LookupError as error:
+        raise Incomplete(str(error)) from error
+    plan = [(number, turn) for number in range(rounds) for turn in round_of(number, more)]
+    play_all(plan, take, say)
 
 
 def play_all(plan: Plan, take: Callable[[Try], None], say: Callable[[str], None]) -> None:
@@ -44,10 +53,10 @@ def play_all(plan: Plan, take: Callable[[Try], None], say: Callable[[str], None]
                 say(told(one))
 
 
-def round_of(number: int) -> list[Turn]:
+def round_of(number: int, more: Sequence[Nvrx] = ()) -> list[Turn]:
     """The turns of a round; which system goes first changes from round to round."""
     torchrun, ours = Torchrun(), Holdfast()
-    both: list[System] = [torchrun, ours] if number % 2 == 0 else [ours, torchrun]
+    both: list[System] = [torchrun, *more, ours] if number % 2 == 0 else [ours, *more, torchrun]
     rank = turns.drawn_rank(number)
     found: list[Turn] = []
     for figure, signal_number in {
@@ -69,8 +78,16 @@ def round_of(number: int) -> list[Turn]:
             for system in both
         ]
     lost = [
-        Turn(torchrun.name, "node lost", partial(turns.torchrun_node_lost, torchrun)),
-        Turn(ours.name, "node lost", partial(emulated.node_lost, seed=number)),
+        Turn(torchrun.name, turns.LOST, partial(turns.torchrun_node_lost, torchrun)),
+        *(
+            Turn(each.name, turns.LOST, partial(turns.torchrun_node_lost_with_spare, each))
+            for each in (torchrun, *more)
+        ),
+        Turn(ours.name, turns.LOST, partial(emulated.node_lost, seed=number)),
+    ]
+    found += [
+        Turn(each.name, turns.BOTH, partial(turns.driver_and_rank_killed, each, rank=rank))
+        for each in both
     ]
     alone = [
         Turn(ours.name, "driver killed", partial(turns.driver_killed, ours)),

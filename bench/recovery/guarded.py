@@ -44,6 +44,12 @@ class Guarded:
         """It ended, and not with 0."""
         return bool(self._process.poll())
 
+    @property
+    def child(self) -> int | None:
+        """The pid of the command itself; None before it runs."""
+        below = Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children")
+        return next(map(int, below.read_text().split()), None)
+
     def kill(self) -> None:
         """SIGKILL to the command and all that it started, at once: a node that vanishes."""
         self._process.send_signal(signal.SIGUSR1)

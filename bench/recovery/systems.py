@@ -1,10 +1,11 @@
-"""The two systems under test, as a good user would start them on one machine.
+"""The systems under test, as a good user would start them on one machine.
 
 Called by the turns. A system only starts things; what happens then is seen from outside.
 """
 
 import re
 import socket
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,7 @@ class Torchrun:
     """
 
     name = "torchrun"
+    program: tuple[str, ...] = (sys.executable, "-m", "torch.distributed.run")
     FRESH_STORE: ClassVar[dict[str, str]] = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
     _RESTARTS = ("--max-restarts", "1000")
 
@@ -38,7 +40,9 @@ class Torchrun:
         return self._agent(folder, flags, "torchrun.log", *command)
 
     def agent(self, folder: Path, node: int, port: int) -> Guarded:
-        """One of two nodes, half of the ranks on each; node 0 hosts the rendezvous."""
+        """One of two nodes, half of the ranks on each; node 0 hosts the rendezvous. One more waits
+        there until one of the two is gone.
+        """
         flags = (
             *("--nnodes", "2", "--nproc-per-node", str(RANKS // 2), "--rdzv-backend", "c10d"),
             *("--rdzv-endpoint", f"127.0.0.1:{port}", "--rdzv-id", "bench"),
@@ -48,9 +52,30 @@ class Torchrun:
 
     def _agent(self, folder: Path, flags: Sequence[str], log: str, *command: str | Path) -> Guarded:
         kept = ("--log-dir", str(folder))  # else in /tmp, where nobody removes it
-        program = [sys.executable, "-m", "torch.distributed.run", *self._RESTARTS, *kept, *flags]
-        words = [*program, *map(str, command)]
+        words = [*self.program, *self._RESTARTS, *kept, *flags, *map(str, command)]
         return Guarded(words, log=folder / log, cwd=folder, more=self.FRESH_STORE)
+
+
+class Nvrx(Torchrun):
+    """The launcher of NVIDIA's resiliency extension, which began as torchrun and has its options.
+    `python` is that of an environment which has it. Raises `LookupError`.
+    """
+
+    def __init__(self, python: str) -> None:
+        self.name = f"nvrx {_version('nvidia-resiliency-ext', python)}"
+        self.program = (python, "-m", "nvidia_resiliency_ext.fault_tolerance.launcher")
+
+
+def _version(package: str, python: str) -> str:
+    ask = "import importlib.metadata as m, sys; print(m.version(sys.argv[1]))"
+    try:
+        words = [python, "-c", ask, package]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+    except OSError as error:
+        raise LookupError(f"{python}: {error.strerror}. Name a Python interpreter.") from error
+    if done.returncode:
+        raise LookupError(f"{python}: it has no {package}. Install it there.")
+    return done.stdout.strip()
 
 
 class Holdfast:

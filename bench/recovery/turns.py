@@ -25,6 +25,11 @@ WARM_STEPS = 20
 """Steps before a fault, so that nothing is still starting."""
 
 
+LOST, BOTH = "node lost", "driver killed, then a rank"
+LONG_S = 3 * BACK_WITHIN_S
+"""What the loss of an agent may take."""
+
+
 class NotStarted(Exception):
     """The system did not get the script to its first steps; the message says what was waited."""
 
@@ -86,8 +91,7 @@ def driver_killed(system: Holdfast, folder: Path) -> Iterator[Try]:
     marks, began_ns = Marks(folder), time.monotonic_ns()
     with system.start(folder):
         yield first_steps(marks, began_ns, system.name)
-        (address,) = runs(folder).glob(f"*/{RunPaths(Path()).address.name}")
-        pid = int(msgspec.json.decode(address.read_bytes())["pid"])
+        pid = driver_of(folder)
         before, hurt_ns = marks.common(), time.monotonic_ns()
         os.kill(pid, signal.SIGKILL)
 
@@ -112,7 +116,46 @@ def torchrun_node_lost(system: Torchrun, folder: Path) -> Iterator[Try]:
         hurt_ns = time.monotonic_ns()
         second[0].kill()
         second[0] = system.agent(folder, 1, port)
-        yield back_again(marks, hurt_ns, "node lost", system.name, within_s=3 * BACK_WITHIN_S)
+        yield back_again(marks, hurt_ns, LOST, f"{system.name}, agent started again", LONG_S)
+
+
+def torchrun_node_lost_with_spare(system: Torchrun, folder: Path) -> Iterator[Try]:
+    """The same, and a third agent waits: it takes the place, as a standby does."""
+    marks, port = Marks(folder), free_port()
+    with system.agent(folder, 0, port), system.agent(folder, 1, port) as second:
+        first_steps(marks, 0, system.name)
+        before = connections(port)
+        with system.agent(folder, 2, port):
+            if not wait(lambda: connections(port) > before, within_s=LAUNCH_WITHIN_S):
+                raise NotStarted("the third agent did not ask to take part")
+            hurt_ns = time.monotonic_ns()
+            second.kill()
+            yield back_again(marks, hurt_ns, LOST, f"{system.name}, an agent waits", LONG_S)
+
+
+def connections(port: int) -> int:
+    """How many are connected to a port of 127.0.0.1 (proc(5), `/proc/net/tcp`)."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    return sum(row[2].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
+
+
+def driver_and_rank_killed(system: System, folder: Path, *, rank: int) -> Iterator[Try]:
+    """SIGKILL to what watches the ranks, and at once to one of them."""
+    marks = Marks(folder)
+    with system.start(folder) as running:
+        first_steps(marks, 0, system.name)
+        pid, hurt_ns = pid_writing(marks.paths[rank]), time.monotonic_ns()
+        driver = driver_of(folder) if isinstance(system, Holdfast) else running.child
+        assert driver is not None, "its ranks have done steps"
+        os.kill(driver, signal.SIGKILL)
+        os.kill(pid, signal.SIGKILL)
+        yield back_again(marks, hurt_ns, BOTH, system.name)
+
+
+def driver_of(folder: Path) -> int:
+    """The pid of the driver that `holdfast run` started."""
+    (address,) = runs(folder).glob(f"*/{RunPaths(Path()).address.name}")
+    return int(msgspec.json.decode(address.read_bytes())["pid"])
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,9 +13,11 @@ import pytest
 from waiting import eventually
 
 from holdfast.bench import main
-from holdfast.bench.recovery.benchmark import round_of
+from holdfast.bench.figures import Incomplete
+from holdfast.bench.recovery.benchmark import measure, round_of
 from holdfast.bench.recovery.guarded import Guarded
 from holdfast.bench.recovery.marks import RANKS, Marks, pid_writing
+from holdfast.bench.recovery.turns import connections
 
 FAMILY = """
 import os, signal, sys, time
@@ -128,9 +131,36 @@ def test_both_systems_are_measured_turn_by_turn_and_take_the_first_turn_in_turn(
     first, second = round_of(0), round_of(1)
     for turns in (first, second):
         for what in ("rank killed (SIGKILL)", "rank stopped (SIGSTOP)", "node lost"):
-            systems = [turn.system for turn in turns if turn.what == what]
-            assert sorted(systems) == ["holdfast", "torchrun"]
+            systems = {turn.system for turn in turns if turn.what == what}
+            assert systems == {"holdfast", "torchrun"}
     assert first[0].system != second[0].system
+
+
+def test_a_python_without_the_extension_is_refused_before_anything_is_started(
+    tmp_path: Path,
+) -> None:
+    for python, said in ((sys.executable, "has no nvidia-res"), (str(tmp_path), "Name a Python")):
+        with pytest.raises(Incomplete, match=said):
+            measure(1, pytest.fail, pytest.fail, nvrx=python)
+
+
+def test_the_child_of_a_guarded_command_is_the_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    with Guarded(command, log=tmp_path / "log", cwd=tmp_path, more={}) as running:
+        eventually(lambda: running.child is not None)
+        assert running.child is not None
+        assert not running.ended
+        assert b"sleep" in Path(f"/proc/{running.child}/cmdline").read_bytes()
+        os.kill(running.child, signal.SIGKILL)
+        eventually(lambda: running.failed)
+
+
+def test_connections_to_a_port_are_counted() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        assert connections(port) == 0
+        with socket.create_connection(("127.0.0.1", port)):
+            eventually(lambda: connections(port) == 1)
 
 
 def test_a_ctrl_c_tells_what_was_measured(
