@@ -134,7 +134,7 @@ def chaos_run(
         list[str],
         typer.Argument(
             metavar="NAME…",
-            help="Faults by name or number; `all`; `pauses`, `quiet`: what is none.",
+            help="Faults by name or number; `all`; `checkpoint`; `pauses`, `quiet`: what is none.",
         ),
     ],
     seed: Annotated[int, typer.Option(help="Draws victims and moments, of each run others.")] = 1,

@@ -3,9 +3,15 @@
 from pathlib import Path
 from random import Random
 
+import msgspec
 import pytest
+import xxhash
 
-from holdfast.lab.chaos.injectors import checkpoint
+from holdfast.checkpoint.slots import Slot, SlotFolder
+from holdfast.checkpoint.words import Seal
+from holdfast.lab.chaos.injectors import checkpoint, snapshots
+from holdfast.lab.chaos.scenarios import SCENARIOS, chosen
+from holdfast.protocol.topology import Topology
 
 
 @pytest.fixture
@@ -48,3 +54,54 @@ def test_a_torn_manifest_leaves_the_shards(folder):
     after = content(folder)
     assert after["manifest.json"] == before["manifest.json"][:14]
     assert after["rank-0.safetensors"] == before["rank-0.safetensors"]
+
+
+@pytest.fixture
+def sealed(tmp_path: Path) -> tuple[Slot, Seal]:
+    slot = SlotFolder(tmp_path / "r0").slots[0]
+    slot.make(4_096)
+    slot.data.write_bytes(bytes(range(256)) * 16)
+    head = slot.data.read_bytes()[:100]
+    seal = Seal(
+        job="j",
+        epoch=1,
+        step=2,
+        rank=0,
+        world_size=1,
+        topology=Topology(),
+        used_bytes=4_000,
+        head_bytes=len(head),
+        head_xxh3=xxhash.xxh3_64_hexdigest(head),
+        tree=msgspec.Raw(b"{}"),
+    )
+    slot.put_seal(seal)
+    with slot.locked(exclusive=False) as fd:
+        assert fd is not None
+        assert slot.confirm(fd, seal)
+    return slot, seal
+
+
+def whole(slot: Slot, seal: Seal) -> bool:
+    with slot.locked(exclusive=False) as fd:
+        assert fd is not None
+        return slot.seal() == seal and slot.known_sum(seal) == slot.digest(fd, seal)
+
+
+@pytest.mark.parametrize(
+    "damage", [snapshots.in_data, snapshots.in_head, snapshots.in_seal, snapshots.in_sum]
+)
+@pytest.mark.parametrize("seed", range(20))
+def test_a_snapshot_of_which_any_bit_is_another_one_is_not_whole(sealed, damage, seed) -> None:
+    assert whole(*sealed)
+    before = content(sealed[0].data.parent)
+    file = damage(*sealed, Random(seed))
+    after = content(sealed[0].data.parent)
+    assert [name for name in before if before[name] != after[name]] == [file.name]
+    assert not whole(*sealed)
+
+
+def test_all_that_is_done_to_checkpoints_is_a_family_and_in_all() -> None:
+    family = {each.name for each in chosen(["checkpoint"], SCENARIOS)}
+    assert {"store-down", "save-torn", "snapshot-unseen"} <= family
+    assert family < {each.name for each in chosen(["all"], SCENARIOS)}
+    assert not {each.number for each in chosen(["all"], SCENARIOS)} & {0}

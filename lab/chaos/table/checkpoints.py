@@ -1,13 +1,15 @@
-"""Faults 23 to 25: what a job would start from is away, or damaged."""
+"""Faults 23 to 25: what a job would start from is away, or damaged. A family: `checkpoint`."""
 
 import signal
 
-from holdfast.lab.chaos.injectors import checkpoint, rank, store, user_bug
+from msgspec.structs import replace
+
+from holdfast.lab.chaos.injectors import checkpoint, rank, snapshots, store, user_bug
 from holdfast.lab.chaos.scenario import Scenario
 from holdfast.lab.chaos.scripts import BUGGY
 from holdfast.lab.chaos.table.expected import FROM_STORE, IN_PLACE, KEEPS_MORE, POISONED
 
-ROWS: tuple[Scenario, ...] = (
+_ROWS: tuple[Scenario, ...] = (
     Scenario(
         23,
         "store-down",
@@ -43,4 +45,28 @@ ROWS: tuple[Scenario, ...] = (
         checkpoint.torn_save,
         FROM_STORE,
     ),
+    *(
+        Scenario(
+            24,
+            f"snapshot-{name}",
+            f"a bit of a rank's newest snapshot is another one ({where}), and it is killed",
+            do,
+            IN_PLACE,
+        )
+        for name, where, do in (
+            ("data", "its data", snapshots.damaged(snapshots.in_data)),
+            ("head", "its header", snapshots.damaged(snapshots.in_head)),
+            ("seal", "its seal", snapshots.damaged(snapshots.in_seal)),
+            ("sum", "its checksum", snapshots.damaged(snapshots.in_sum)),
+            ("unseen", "before its agent looked at it", snapshots.damaged_unseen),
+        )
+    ),
+    Scenario(
+        25,
+        "drain-torn",
+        "what writes checkpoints on a node is killed between two shards, and a rank there",
+        snapshots.agent_killed_half_way,
+        IN_PLACE,
+    ),
 )
+ROWS = tuple(replace(row, family="checkpoint") for row in _ROWS)
