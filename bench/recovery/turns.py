@@ -134,8 +134,9 @@ def torchrun_node_lost_with_spare(system: Torchrun, folder: Path) -> Iterator[Tr
 
 
 def connections(port: int) -> int:
-    """How many are connected to a port of 127.0.0.1 (proc(5), `/proc/net/tcp`)."""
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    """How many are connected to a port of this machine (proc(5), `/proc/net/tcp`), by IPv6 too."""
+    texts = [Path(f"/proc/net/{name}").read_text() for name in ("tcp", "tcp6")]
+    rows = [line.split() for text in texts for line in text.splitlines()[1:]]
     return sum(row[2].endswith(f":{port:04X}") and row[3] == "01" for row in rows)
 
 
