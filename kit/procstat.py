@@ -46,6 +46,18 @@ def stat(pid: int) -> Stat | None:
     )
 
 
+def main_thread(pid: int) -> tuple[int, float] | None:
+    """Of the first thread: how often it has gone to sleep and woken, and its CPU time in seconds;
+    None where there is none to see."""
+    at = f"/proc/{pid}/task/{pid}"
+    try:
+        with open(f"{at}/status", "rb") as file:
+            wakes = int(file.read().rpartition(b"\nvoluntary_ctxt_switches:")[2].split()[0])
+        return wakes, sum(map(int, _fields(at)[11:13])) / TICKS_PER_S
+    except (*GONE, IndexError, ValueError):  # a kernel may not count them
+        return None
+
+
 def children(pid: int) -> list[int]:
     """Children of all threads of `pid`; those found so far where it ends meanwhile."""
     found: list[int] = []

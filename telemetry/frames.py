@@ -2,7 +2,9 @@
 
 Called by the recorder's pulse, in a thread of the rank: nobody needs the right to trace it, and a
 line that a whole loop of Python spins at is always the same one, for threads change hands only
-where loops turn and functions are called. Must not keep a frame: that keeps its variables.
+where loops turn and functions are called. So is the instruction in it, unless the loop calls
+something: one that computes in C code is seen now in this call, now in that. Must not keep a frame:
+that keeps its variables.
 """
 
 import os
@@ -58,7 +60,7 @@ class Frames:
         user: FrameType | None = None
         frame: FrameType | None = top
         while frame is not None and len(places) < MOST_FRAMES:
-            places.append((id(frame.f_code), frame.f_lineno or 0))
+            places.append((id(frame.f_code), frame.f_lasti))
             user = frame if user is None and self._is_theirs(frame.f_code) else user
             frame = frame.f_back
         return (hash(tuple(places)) & _MASK) or 1, _text(user or top)

@@ -72,7 +72,8 @@ PHASE_BYTES: Final = PHASE_NAME_BYTES + 16
 FRAME_AT: Final = PHASES_AT + PHASE_BYTES * PHASE_SLOTS
 FRAME_TEXT_BYTES: Final = 112
 FRAME: Final = struct.Struct(f"<QQ{FRAME_TEXT_BYTES}s")
-"""sequence, hash of the main thread's whole stack, and where in the user's code that stands."""
+"""sequence, hash of the main thread's whole stack (function and instruction of each frame), and
+where in the user's code that stands."""
 
 RECENT: Final = 16
 RECENT_AT: Final = FRAME_AT + FRAME.size

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.daemon.samplers import processes
+from holdfast.daemon.samplers.asks import Asks
 from holdfast.daemon.samplers.sockets import Sockets
 from holdfast.kit import procstat
 
 MOVING_BYTES_PER_S = 16_384
-"""A slow upload is faster, and a rank that only asks its store whether a peer complains is not."""
+"""A slow upload is faster, and a thread that only asks a store whether a peer complains is not."""
 CHILD_CPU_SHARE = 0.05
 """CPU seconds a second of all children: a worker that waits for its next order uses far less."""
 
@@ -29,7 +30,7 @@ class Moves:
     """What one process and its children moved between two looks."""
 
     def __init__(self, pid: int, sockets: Sockets) -> None:
-        self._pid, self._sockets = pid, sockets
+        self._pid, self._sockets, self._asks = pid, sockets, Asks(pid)
         self._looked_s: float | None = None
         self._moved_s: float | None = None
         self._files: dict[int, int] = {}
@@ -45,6 +46,7 @@ class Moves:
         """The rank makes progress: the next look is a first one."""
         self._looked_s = self._moved_s = None
         self.what = ""
+        self._asks.rest()
 
     def ago_s(self, now: float) -> float | None:
         """Since something moved; None where nothing has since the rank stood still."""
@@ -59,9 +61,9 @@ class Moves:
         )
         files = {pid: each.called for pid, each in (bytes_of or {}).items()}
         pages = {pid: each.from_disk for pid, each in (bytes_of or {}).items()}
-        streams = streams or {}
+        streams, wakes = streams or {}, self._asks.look(now)
         if self._looked_s is not None and now > self._looked_s:
-            self._compare(files, pages, streams, cpu, now, now - self._looked_s)
+            self._compare(files, pages, streams, cpu, wakes, now, now - self._looked_s)
         self._files, self._pages, self._streams, self._cpu = files, pages, streams, cpu
         self._looked_s = now
 
@@ -71,6 +73,7 @@ class Moves:
         pages: dict[int, int],
         streams: dict[int, int],
         cpu: dict[int, float],
+        wakes: bool,
         now: float,
         took_s: float,
     ) -> None:
@@ -83,6 +86,8 @@ class Moves:
             self._moved(now, f"its connections carry {_rate(amount, took_s)}")
         elif (spent_s := _grown(self._cpu, cpu)) >= CHILD_CPU_SHARE * took_s:
             self._moved(now, f"its child processes use {spent_s / took_s:.1f} cores")
+        elif wakes and _grown(self._streams, streams):
+            self._moved(now, "it asks somebody again and again, and bytes come and go")
 
     def _moved(self, now: float, what: str) -> None:
         self._moved_s, self.what = now, what

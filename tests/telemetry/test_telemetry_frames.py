@@ -1,5 +1,8 @@
-"""Whose a frame is: the user's, also where his script lies in a clone of Holdfast."""
+"""Whose a frame is: the user's, also where his script lies in a clone of Holdfast. And what moves:
+a loop that computes at one line does, one that only turns does not."""
 
+import os
+import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -34,3 +37,53 @@ def test_a_script_in_a_clone_of_holdfast_is_the_users(tmp_path: Path, script: st
 @pytest.mark.parametrize("folder", [PACKAGE, CLONE])
 def test_holdfasts_own_packages_are_not_by_whatever_path(tmp_path: Path, folder: Path) -> None:
     assert "train.py" not in shown(tmp_path, folder / "workload" / "train.py")
+
+
+LOOKS = 5_000
+"""Some hundreds of a loop's turns, in a tenth of a second."""
+
+
+def stacks_seen(tmp_path: Path, source: str) -> set[int]:
+    """Of a thread that runs `spins(on)` of `source`: two of many looks that differ, or one."""
+    place: dict[str, Callable[..., None]] = {}
+    exec(compile(source, "train.py", "exec"), place)
+    on, inside, seen = [True], threading.Event(), set[int]()
+    ring, watched = RingWriter(tmp_path / "ring", rank=0, epoch=1), list[frames.Frames]()
+
+    def run() -> None:
+        watched.append(frames.Frames(ring))
+        inside.set()
+        place["spins"](on)
+
+    thread, reader = threading.Thread(target=run), RingReader(tmp_path / "ring")
+    thread.start()
+    try:
+        inside.wait()
+        while not reader.read().frame.startswith("spins "):
+            watched[0].sample(0.0)
+        for _ in range(LOOKS):
+            os.stat(tmp_path)  # lets the other thread run
+            watched[0].sample(1.0)
+            seen.add(reader.stack())
+            if len(seen) > 1:
+                break
+        return seen
+    finally:
+        on.clear()
+        thread.join()
+        reader.close()
+
+
+def test_a_loop_of_one_line_that_computes_moves(tmp_path: Path) -> None:
+    """Bytes are hashed without the interpreter's lock, as tensors are multiplied."""
+    source = """
+from hashlib import md5, sha256
+data = bytes(1 << 16)
+def spins(on):
+    while on: md5(data); sha256(data)
+"""
+    assert len(stacks_seen(tmp_path, source)) > 1
+
+
+def test_a_loop_that_only_turns_does_not(tmp_path: Path) -> None:
+    assert len(stacks_seen(tmp_path, "def spins(on):\n    while on: pass\n")) == 1
