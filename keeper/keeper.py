@@ -82,6 +82,7 @@ class Keeper:
         ended = [node for node in self.state.nodes.values() if self._ended(node)]
         for node in ended:
             log.warning("the host of a node ended", node=node.name, host=node.host_pid)
+            self.leases.host_ended(node.name)
             self._forget_host(node)
         if ended:
             self._boot_missing()

@@ -6,7 +6,7 @@ this machine no node is accused for what the keeper could not hear.
 
 from typing import NamedTuple
 
-from holdfast.protocol.lease import ABSENT_AFTER_S
+from holdfast.protocol.lease import ABSENT_AFTER_S, CUT_OFF_AFTER_S
 
 LONGEST_TICK_S = 0.3
 """More than this between two ticks means that the keeper itself stood still."""
@@ -25,6 +25,7 @@ class _Lease:
         self.left_s = left_s
         self.present: bool | None = None  # None: nothing is known yet
         self.incarnation = ""
+        self.host_ended = False
 
 
 class Leases:
@@ -42,9 +43,16 @@ class Leases:
         lease = self._leases.get(node)
         if lease is None:
             return None
-        was, lease.present, lease.left_s = lease.present, True, ABSENT_AFTER_S
-        lease.incarnation = incarnation
+        was, lease.present, lease.left_s = lease.present, True, CUT_OFF_AFTER_S
+        lease.incarnation, lease.host_ended = incarnation, False
         return None if was else Change(node, True, "its lease is renewed")
+
+    def host_ended(self, node: str) -> None:
+        """It renews its lease no more: no link of it comes back."""
+        lease = self._leases.get(node)
+        if lease is not None and lease.present and not lease.host_ended:
+            lease.host_ended = True
+            lease.left_s -= CUT_OFF_AFTER_S - ABSENT_AFTER_S
 
     def passed(self, elapsed_s: float) -> list[Change]:
         """Time went by: the nodes whose leases are over by it."""
@@ -69,4 +77,6 @@ class Leases:
     def _why(self, lease: _Lease) -> str:
         if lease.present is None:
             return "its host has not come up"
-        return f"its lease was not renewed for {ABSENT_AFTER_S:g} s"
+        if lease.host_ended:
+            return f"its host has ended, and its lease was not renewed for {ABSENT_AFTER_S:g} s"
+        return f"its lease was not renewed for {CUT_OFF_AFTER_S:g} s"

@@ -8,10 +8,13 @@ import json
 from typing import NamedTuple
 
 RENEW_EVERY_S = 0.2
-"""Pause between two renewals: seven may be lost before a node counts as absent."""
+"""Pause between two renewals: many may be lost before a node counts as absent."""
 
 ABSENT_AFTER_S = 1.5
-"""A node whose lease was not renewed for this long is absent."""
+"""A node whose lease was not renewed for this long is absent, where its host has ended."""
+
+CUT_OFF_AFTER_S = 5.0
+"""The same where its host lives: a link that flaps is down for three seconds, and then is back."""
 
 HOST_OUTLIVES_KEEPER_S = 30.0
 """A host that got no answer for this long ends its node: nobody keeps it any more."""

@@ -53,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     heartbeats_per_s: float = 2_000.0  # bound on the load: about 90 us of a core each, measured
     missed_periods: float = 2.5  # heartbeats missing for so long are silence
     probe_silent_s: float = 1.0  # four probes of a neighbour without any answer
+    link_back_s: float = 5.0  # a link that flaps is down for three seconds (faults.md, 17)
     start_grace_s: float = 10.0  # after a driver's start, unless a quorum has reported before
     never_heard_s: float = 5.0  # a new daemon needs about a second to come
     neighbours: int = 2  # probes to the next nodes of the ring: each node has two witnesses

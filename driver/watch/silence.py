@@ -3,7 +3,9 @@
 A node that vanishes closes nothing: its connections stay open and silent. So the first source is
 its daemon's missing heartbeats (with no newer word of its executor), the second one its neighbours'
 probes, the cluster, or collectives that its ranks hold up. A kernel that answers a probe, be it by
-refusing, is there: then only a process of the node is lost, and its supervisor restarts it.
+refusing, is there: then only a process of the node is lost, and its supervisor restarts it. A link
+that flaps silences a node as well, and is back soon: but for the cluster's word that the node is
+gone, that is waited for.
 """
 
 from collections.abc import Mapping
@@ -76,7 +78,7 @@ def _silent_daemon(
 ) -> Finding | None:
     first = _first_source(seen, around, silent_s)
     answered = [probe for probe in witnesses.values() if probe.ok or probe.reset]
-    second = [] if answered else _second_source(seen, witnesses, around, settings)
+    second = [] if answered else _second_source(seen, witnesses, around, settings, silent_s)
     vouched = seen.connected_s.get("executor", -1.0) > (seen.heard_s or seen.known_s) + limit_s
     if second and not vouched:
         return _node_lost(seen, silent_s, (first, *second))
@@ -110,8 +112,13 @@ def _witnesses(
 
 
 def _second_source(
-    seen: NodeSeen, witnesses: Mapping[str, Probe], around: Around, settings: Settings
+    seen: NodeSeen,
+    witnesses: Mapping[str, Probe],
+    around: Around,
+    settings: Settings,
+    silent_s: float,
 ) -> list[Evidence]:
+    back = seen.heard_s is not None and silent_s <= settings.link_back_s  # it may be, any moment
     second = [
         evidence(
             f"daemon of {name}",
@@ -119,11 +126,11 @@ def _second_source(
             silent_s=round(probe.silent_s, 2),
         )
         for name, probe in witnesses.items()
-        if probe.silent_s > settings.probe_silent_s
+        if probe.silent_s > settings.probe_silent_s and not back
     ]
     if seen.present is False:
         second.append(evidence("cluster", f"the cluster says that {seen.node} is gone"))
-    waited_s = around.held_up.get(seen.node, 0.0)
+    waited_s = 0.0 if back else around.held_up.get(seen.node, 0.0)
     if not witnesses and waited_s > settings.probe_silent_s and "executor" in seen.left_s:
         text = f"ranks on other nodes have waited {waited_s:.1f} s for those of {seen.node}"
         second.append(evidence("driver", text, waited_s=round(waited_s, 2)))

@@ -30,11 +30,21 @@ def test_nothing_is_known_of_a_node_that_was_never_heard_of_until_its_time_is_up
 
 def test_a_node_is_absent_once_and_comes_back_once():
     leases = a_present_node()
-    changes = [change for _ in range(40) for change in leases.passed(TICK_S)]
+    changes = [change for _ in range(60) for change in leases.passed(TICK_S)]
     assert [change.present for change in changes] == [False]
     assert leases.renewed("n", "j").present
     assert leases.renewed("n", "j") is None
     assert leases.incarnation("n") == "j"
+
+
+def test_a_node_whose_host_has_ended_is_absent_sooner_than_one_that_may_be_cut_off():
+    leases = a_present_node()
+    leases.host_ended("n")
+    leases.host_ended("n")
+    (gone,) = [change for _ in range(16) for change in leases.passed(TICK_S)]
+    assert gone.why == "its host has ended, and its lease was not renewed for 1.5 s"
+    leases.renewed("n", "j")
+    assert [change for _ in range(40) for change in leases.passed(TICK_S)] == []
 
 
 def test_a_pause_of_the_keeper_itself_accuses_nobody():
@@ -50,7 +60,7 @@ def test_renewals_of_unknown_nodes_are_ignored():
 @given(st.lists(st.floats(0, 2 * LONGEST_TICK_S), max_size=60))
 def test_a_lease_is_over_exactly_when_its_time_without_a_renewal_is(elapsed):
     leases = a_present_node()
-    left_s = lease.ABSENT_AFTER_S
+    left_s = lease.CUT_OFF_AFTER_S
     for each in elapsed:
         leases.passed(each)
         left_s -= min(each, LONGEST_TICK_S)

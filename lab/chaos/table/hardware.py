@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from holdfast.lab.chaos.injectors import hardware, host, loss
 from holdfast.lab.chaos.scenario import Expected, Scenario, Shape
 from holdfast.lab.chaos.scripts import BUGGY
-from holdfast.lab.chaos.table.expected import BROKEN, LOST, OF_HARDWARE, TOLD, UNSEEN
+from holdfast.lab.chaos.table.expected import BROKEN, OF_HARDWARE, TOLD, UNSEEN
 
 _says, _gpu = hardware.kernel_says, hardware.gpu_is
 _XID = "NVRM: Xid (PCI:0000:3b:00): {}, pid=4242, name=python, {}"
@@ -43,7 +43,7 @@ ROWS: tuple[Scenario, ...] = (
         "link-flaps-long",
         "the carrier of a node's link is gone for three seconds, once",
         hardware.link_flaps(1, hardware.LONG_S),
-        replace(LOST, must_evict=False),
+        replace(TOLD, reports="link-down"),
         needs_links=True,
         longer=2,
     ),

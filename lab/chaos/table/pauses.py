@@ -19,7 +19,9 @@ _MANNERS = {
     "idle": "idle, another program takes its time",
     "sleep": "asleep",
     "send": "sending",
+    "ask": "asking a server twice a second",
     "burn": "computing",
+    "multiply": "computing in a loop of one line",
 }
 _AT_MOST_TWICE = Expected(
     may_be_quiet=True, names_node=False, blame=("unknown", "user"), incidents=2, most_steps_lost=4

@@ -59,6 +59,28 @@ def burn(seconds: float, _trainer: Trainer) -> None:
         _tokenized(words)
 
 
+def multiply(seconds: float, _trainer: Trainer) -> None:
+    """A loop of one line, but for its condition, that computes outside of the interpreter."""
+    until, x = time.monotonic() + seconds, torch.eye(256)
+    while time.monotonic() < until:
+        x = torch.tanh(x @ x)
+
+
+def ask(seconds: float, _trainer: Trainer) -> None:
+    """A few bytes twice a second, at one line: a server that is asked whether it is done."""
+    ours, theirs = _connected()
+    reader = threading.Thread(target=_read_all, args=(theirs,), daemon=True)
+    reader.start()
+    with ours:
+        for _ in range(int(2 * seconds)):
+            _slowly(ours)
+    reader.join()
+
+
+def _slowly(server: socket.socket) -> None:
+    time.sleep(0.5 if server.sendall(b"done?") is None else 0.0)
+
+
 def save(_trainer: Trainer) -> None:
     """By itself, beside what Holdfast saves: a file that is written and synced."""
     with open(f"own-save.rank{os.environ['RANK']}", "wb") as file:
@@ -100,7 +122,15 @@ def _sorted(words: dict[int, str]) -> None:
     sorted(words.values(), key=len)
 
 
-OF_SECONDS = {"evaluate": evaluate, "idle": idle, "sleep": sleep, "send": send, "burn": burn}
+OF_SECONDS = {
+    "evaluate": evaluate,
+    "idle": idle,
+    "sleep": sleep,
+    "send": send,
+    "ask": ask,
+    "burn": burn,
+    "multiply": multiply,
+}
 BUGS: dict[str, Callable[[Trainer], None]] = {
     **{
         f"{name}-{seconds:g}": partial(pause, seconds)
