@@ -6,10 +6,16 @@ from holdfast.driver.core import events as e
 from holdfast.protocol.faults import Finding, Kind, Weight
 
 
-def told(life: Any, kind: Kind, rank: int | None = None, summary: str = "") -> None:
+def told(
+    life: Any,
+    kind: Kind,
+    rank: int | None = None,
+    summary: str = "",
+    weight: Weight = Weight.REPORT,
+) -> None:
     finding = Finding(
         kind=kind,
-        weight=Weight.REPORT,
+        weight=weight,
         job="job",
         epoch=life.job.epoch,
         node="n0" if rank is not None else None,
@@ -62,3 +68,40 @@ def test_a_later_attempt_has_its_own(training) -> None:
         told(life, Kind.STANDSTILL, 0)
     told(life, Kind.GOES_ON)
     assert seen(life) == [Kind.STANDSTILL] * 3 + [Kind.GOES_ON]
+
+
+def hangs(life: Any) -> None:
+    told(life, Kind.HANG, 0, "rank 0 holds the job up", Weight.RESTART)
+
+
+def test_what_was_said_and_is_acted_on_later_is_one_incident(training) -> None:
+    life = training()
+    told(life, Kind.STANDSTILL, 0, "if nothing moves for 15 s it is restarted")
+    (said,) = life.state.incidents.values()
+    hangs(life)
+    (acted,) = life.state.incidents.values()
+    assert (acted.id, acted.opened) == (said.id, said.opened)
+    assert (acted.kind, acted.faults, acted.open) == (Kind.HANG, 1, True)
+    assert life.job.incident == acted.id
+    assert (acted.summary, acted.found_s) == ("rank 0 holds the job up", life.now)
+
+
+def test_one_that_ended_by_itself_is_another(training) -> None:
+    life = training()
+    stands_and_goes_on(life)
+    hangs(life)
+    assert [each.kind for each in life.state.incidents.values()] == [
+        Kind.STANDSTILL,
+        Kind.GOES_ON,
+        Kind.HANG,
+    ]
+
+
+def test_a_death_while_it_stands_is_another(training) -> None:
+    life = training()
+    told(life, Kind.STANDSTILL, 0)
+    life.dies(1, exception="ValueError: bad", own_step=10)
+    life.answer()
+    assert len(life.state.incidents) == 2
+    hangs(life)
+    assert [each.kind for each in life.state.incidents.values()].count(Kind.STANDSTILL) == 1

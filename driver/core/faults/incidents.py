@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import origin, signs
 from holdfast.driver.core.faults import loss, seen_near
-from holdfast.driver.core.faults.site import is_another
+from holdfast.driver.core.faults.site import STANDSTILLS, is_another
 from holdfast.driver.core.state.changes import IncidentChanges
 from holdfast.driver.core.state.model import Fault, Incident, Job, Rollback
 from holdfast.driver.core.turn import Turn
@@ -27,6 +27,9 @@ TAKEN_BACK_BY = {told: by for by, told in ALL_CLEAR.items()}
 OVERTAKEN = "another fault came before the job was back"
 """How an incident ends whose job ran again, and has to recover anew."""
 
+ACTED_ON = STANDSTILLS | {Kind.COLLECTIVE_MISMATCH}
+"""What is done about a standstill that was only reported before."""
+
 KEPT_SIGNS = 32
 KEPT_EVIDENCE = 32
 """Pieces of evidence that an incident keeps; its entries in the journal have all."""
@@ -36,7 +39,11 @@ def open_or_join(turn: Turn, name: str | None, fault: Fault) -> Incident:
     """The incident that the fault belongs to, with the fault noted in it."""
     job = turn.jobs[name] if name is not None else None
     known = _known(turn, job, fault)
-    incident = _opened(turn, fault) if known is None else _joined(turn, known, fault)
+    incident = (
+        _opened(turn, fault, _said(turn, job, fault))
+        if known is None
+        else _joined(turn, known, fault)
+    )
     incident = shown(incident, *seen_near.before(turn, job, fault))
     if job is not None:
         if known is not None:
@@ -303,11 +310,26 @@ def _known(turn: Turn, job: Job | None, fault: Fault) -> Incident | None:
     return None
 
 
-def _opened(turn: Turn, fault: Fault) -> Incident:
-    turn.incident_count += 1
+def _said(turn: Turn, job: Job | None, fault: Fault) -> Incident | None:
+    """The report of the standstill that is acted on now, where its attempt has not gone on since:
+    to people both are one."""
+    if job is None or fault.kind not in ACTED_ON:
+        return None
+    for incident in reversed(turn.incidents.values()):
+        if job.name in incident.jobs and incident.found_s >= job.since_s:
+            if incident.kind is Kind.GOES_ON or incident.faults:
+                return None
+            if incident.kind is Kind.STANDSTILL:
+                return incident
+    return None
+
+
+def _opened(turn: Turn, fault: Fault, said: Incident | None = None) -> Incident:
+    """`said`: that it was, as a report, whose incident it becomes."""
+    turn.incident_count += said is None
     return Incident(
-        id=turn.incident_count,
-        opened=turn.sequence,
+        id=turn.incident_count if said is None else said.id,
+        opened=turn.sequence if said is None else said.opened,
         kind=fault.kind,
         blame=fault.blame,
         signs=fault.signs or (signs.of_kind(fault.kind),),
