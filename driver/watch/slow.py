@@ -31,6 +31,8 @@ DOUBT = 3.0
 """Of the sum, from which on the rank is compared in full."""
 ALWAYS = log(1.5)
 """What it is longer since the attempt began, if that is to be told: less may be its share."""
+MOST_PAUSED = 0.5
+"""Share of the time that may be pauses: a save into memory after each step is one, too."""
 SAMPLED = 64
 """Ranks of a role that the median is of, at most: there are roles of thousands."""
 ASKED = 16
@@ -97,10 +99,12 @@ def fold(
 
 def _sampled(state: Slow, last: RankProgress, seen: RankProgress, expected: Expectation) -> None:
     steps = seen.step - last.step
-    paused = seen.paused_s != last.paused_s  # with steps that are no rule around it
-    if steps <= 0 or not last.stepped_s or last.pid != seen.pid or paused or "done" in seen.partial:
+    if steps <= 0 or not last.stepped_s or last.pid != seen.pid or "done" in seen.partial:
         return
-    own_s = seen.stepped_s - last.stepped_s - slow_words.waited_s(last, seen)
+    took_s, paused_s = seen.stepped_s - last.stepped_s, seen.paused_s - last.paused_s
+    if paused_s > MOST_PAUSED * took_s:  # with steps that are no rule around it
+        return
+    own_s = took_s - paused_s - slow_words.waited_s(last, seen)
     cpu_s = seen.ran_s - last.ran_s
     if own_s <= 0 or cpu_s <= 0:
         return

@@ -31,6 +31,7 @@ class Rank:
     delayed_s: float = 0.0
     throttled_s: float = 0.0
     stopped_s: float = 0.0
+    saves_s: float = 0.0  # a pause that it marks after each step
     tokens: int = 0
     sums: dict[str, float] = field(default_factory=dict)
 
@@ -83,13 +84,14 @@ class Job:
             cpu_s + each.own_s - each.cpu_s + more_s
             for cpu_s, each, more_s in zip(busy, self.ranks, more, strict=True)
         ]
-        whole_s = max(own) + 0.01
+        whole_s = max(own) + 0.01 + max(each.saves_s for each in self.ranks)
         self.at_s += whole_s
         for each, cpu_s, own_s in zip(self.ranks, busy, own, strict=True):
             grown = {
                 "stepped_s": whole_s,
                 "ran_s": cpu_s,
-                "waited_s": whole_s - own_s,
+                "waited_s": whole_s - own_s - each.saves_s,
+                "paused_s": each.saves_s,
                 "delayed_s": each.delayed_s,
                 "throttled_s": each.throttled_s,
                 "stopped_s": each.stopped_s,
@@ -117,6 +119,25 @@ def test_a_rank_that_is_a_tenth_slower_is_told_within_twenty_steps_and_nothing_i
     assert found.summary.startswith("rank 2 on node-2 holds its peers up: its own part of a step")
     assert "takes 1.11 times as long as its peers'; it computes for longer" in found.summary
     assert found.evidence[0].text.startswith("rank 2, milliseconds a step over ")
+
+
+def test_saves_into_memory_after_each_step_hide_no_slow_rank() -> None:
+    job = Job()
+    for each in job.ranks:
+        each.saves_s = 0.05
+    assert job.go(KNOWN) == []
+    job.ranks[2].cpu_s *= 1.5
+    ((_, found),) = job.go(20)
+    assert (found.kind, found.rank) == (Kind.SLOW, 2)
+
+
+def test_a_heartbeat_that_is_most_of_it_a_pause_is_no_sample() -> None:
+    job = Job()
+    job.go(KNOWN)
+    before = job.state.ranks[0].samples
+    job.ranks[0].saves_s = 8.0
+    job.go(5)
+    assert job.state.ranks[0].samples == before
 
 
 @pytest.mark.parametrize(
