@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 REFRESH_S = 1.0
 WATERFALL_CHARACTERS = 30
+TOLD_PIDS = 16
+"""Ranks whose processes fit on two lines."""
 
 STORE_REPORTS = {
     Kind.STORE_FAILED: Kind.STORE_FAILED,
@@ -81,6 +83,7 @@ def _page(
         *_lost(job, incidents),
         *attempt(job),
         f"nodes   {_cells(job)}",
+        *_pids(job),
         *_last(job),
     ]
     if job["phase"] in FINISHED and job["exit"]:
@@ -92,6 +95,14 @@ def _page(
     if incidents:
         lines.append(f"more    holdfast why {job['name']}")
     return Group(*(Text.from_markup(visible(line)) for line in lines))
+
+
+def _pids(job: dict[str, Any]) -> list[str]:
+    """Which process on its node each rank is, where a line can tell; `--json` has all of them."""
+    told = [pair for place in job["places"] for pair in place.get("pids", {}).items()]
+    if not told or len(told) > TOLD_PIDS or job["phase"] in FINISHED:
+        return []  # a driver of before does not tell
+    return [f"pids    {', '.join(f'rank {rank}: {pid}' for rank, pid in told)}"]
 
 
 def _last(job: dict[str, Any]) -> list[str]:

@@ -306,6 +306,7 @@ def _view(seen: RankSeen, node: str, now: float) -> RankView:
         rank=progress.rank,
         node=node,
         step=progress.step,
+        pid=progress.pid,
         phase=progress.phase,
         loss=progress.loss,
         process=progress.process,

@@ -99,6 +99,7 @@ class RankView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     rank: int
     node: str
     step: int
+    pid: int = 0  # on its node
     phase: str = ""
     loss: float | None = None
     process: str = ""

@@ -44,6 +44,8 @@ class Place(View):
     node: str
     """Name of the node; empty while there is none for these ranks."""
     ranks: list[int]
+    pids: dict[int, int]
+    """By rank, as its node counts them; of those that are heard of."""
     connected: bool
     """Whether its executor has a connection to the driver."""
 
@@ -271,7 +273,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         unsure_s=ago(job.unsure_s, now),
         parked=job.parked,
         ranks=job.world_size,
-        places=[_place(state, job, place) for place in range(len(job.places))],
+        places=[_place(state, job, place, live) for place in range(len(job.places))],
         standbys=list(job.standbys),
         attempt=job.attempt,
         step=so_far.step,
@@ -416,12 +418,13 @@ def _step_restored(incident: Incident) -> int | None:
     return backs[0].restored if len(backs) == 1 and not backs[0].unseen else None
 
 
-def _place(state: State, job: Job, place: int) -> Place:
-    name = job.places[place]
-    node = state.nodes.get(name)
+def _place(state: State, job: Job, place: int, live: JobProgress | None) -> Place:
+    name, ranks = job.places[place], list(job.layout.ranks_at(place))
+    node, seen = state.nodes.get(name), live.ranks if live else ()
     return Place(
         node=name,
-        ranks=list(job.layout.ranks_at(place)),
+        ranks=ranks,
+        pids={each.rank: each.pid for each in seen if each.node == name and each.pid},
         connected=node is not None and node.connected,
     )
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -111,16 +112,24 @@ def standby_fails_test(lab: Lab, job: str, rng: Random) -> Done:
     return Done(said=said, node=bad.name, at_s=at_s)
 
 
-def standby_test_hangs(lab: Lab, job: str, _rng: Random) -> Done:
-    """A node whose test never ends has to stand by, for a person wants the one that does."""
+def standby_test_hangs(lab: Lab, job: str, rng: Random) -> Done:
+    """A node whose test never ends has to stand by, for a person wants the one that does. Once that
+    is known of it, it is the only one that can take the place of a node that is lost."""
     (standby,) = lab.job(job)["standbys"]
     known = {standby, *(node.name for node in target.hosts_of(lab, job))}
     bad = next(node for node in target.nodes(lab) if node.name not in known)
     _change_test(lab, bad, HANGS)
-    at_s = time.time()
     _type(lab, "nodes", "maintain", standby, "--reason", "new fan")
-    said = f"the test of {bad.name} hangs, and it takes the place of standby {standby}"
-    return Done(said=said, node=bad.name, at_s=at_s)
+    untested = f"standby {bad.name} could not be tested"
+    told = partial(_was_decided, lab, untested)
+    target.wait_for(told, f"word that the test of {bad.name} did not end", FOUND_WITHIN_S)
+    done = lost(lab, job, rng)
+    said = f"the test of standby {bad.name} hangs, and {done.said}"
+    return Done(said=said, node=done.node, also=(bad.name,), at_s=done.at_s)
+
+
+def _was_decided(lab: Lab, words: str) -> bool:
+    return any(words in entry.why for entry in lab.entries())
 
 
 def _change_test(lab: Lab, node: NodeRecord, added: str) -> None:

@@ -73,12 +73,9 @@ def ask(seconds: float, _trainer: Trainer) -> None:
     reader.start()
     with ours:
         for _ in range(int(2 * seconds)):
-            _slowly(ours)
+            ours.sendall(b"done?")
+            time.sleep(0.5)
     reader.join()
-
-
-def _slowly(server: socket.socket) -> None:
-    time.sleep(0.5 if server.sendall(b"done?") is None else 0.0)
 
 
 def save(_trainer: Trainer) -> None:
