@@ -24,6 +24,9 @@ from holdfast.driver.watch.standstill_limits import Still
 from holdfast.driver.watch.standstill_manner import GONE, Manner
 from holdfast.protocol.faults import Finding, Kind, Weight
 
+SKIPPED = "hang-skipped"
+"""In the driver's table of signs: it waits in another collective than all others of its group."""
+
 LOOK_AGAIN_S = 0.5
 """Following the waits of 12,000 ranks takes some hundredths of a second: not at every tick."""
 
@@ -128,6 +131,7 @@ def _told(still: Still, case: Case, limit_s: float, *, mismatch: bool) -> tuple[
     kind = Kind.HANG if case.node is not None else Kind.NO_PROGRESS
     finding = Finding(
         kind=Kind.COLLECTIVE_MISMATCH if mismatch else kind,
+        sign=SKIPPED if case.verdict.skipped else "",
         weight=Weight.SUSPECT if not mismatch and _never_met(still, case) else Weight.RESTART,
         job=case.expected.job,
         epoch=case.expected.epoch,

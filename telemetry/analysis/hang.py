@@ -30,6 +30,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     why: tuple[str, ...]
     others: tuple[int, ...] = ()
     silent: bool = False
+    skipped: bool = False  # it waits in another collective than all others of its group: its script
 
 
 Waits = dict[Hashable, list[Hashable]]
@@ -48,8 +49,9 @@ def culprit(ranks: Mapping[int, RankProgress], missing: Iterable[int] = ()) -> V
     waits = _collective_waits(ranks, groups, silent)
     _add_message_waits(waits, ranks, unseen)
     _add_meeting_waits(waits, ranks)
-    ends = _ends(waits, ranks, silent) or _left_out(waits, ranks, groups)
-    if not ends:
+    ends = _ends(waits, ranks, silent)
+    skipped = set() if ends else _left_out(waits, ranks, groups)
+    if not (ends := ends or skipped):
         return Verdict(rank=None, why=_nobody(ranks, waits))
     behind = {rank: len(_behind(waits, rank)) for rank in ends}
     first, *others = sorted(ends, key=lambda rank: (-behind[rank], rank))
@@ -58,6 +60,7 @@ def culprit(ranks: Mapping[int, RankProgress], missing: Iterable[int] = ()) -> V
         why=_sentences(first, ranks, groups, waits, behind[first], first in silent),
         others=tuple(others),
         silent=first in silent,
+        skipped=first in skipped,
     )
 
 

@@ -87,3 +87,12 @@ def test_an_attempt_is_told_with_its_version_and_layout() -> None:
     assert status.attempt(between) == ["attempt 3 of version 1: 8 ranks on 4 nodes"]
     assert status.attempt(job | {"attempt": 0}) == []
     assert status.attempt({"attempt": 3}) == [], "a driver of before tells of none"
+
+
+def test_which_process_each_rank_is_is_told_of_few() -> None:
+    places = [{"pids": {"0": 4_242, "1": 4_243}}, {"pids": {"2": 77}}, {}]
+    job = {"phase": "Running", "places": places}
+    assert status._pids(job) == ["pids    rank 0: 4242, rank 1: 4243, rank 2: 77"]
+    assert status._pids(job | {"phase": "Failed"}) == []
+    many = {str(rank): rank for rank in range(status.TOLD_PIDS + 1)}
+    assert status._pids(job | {"places": [{"pids": many}]}) == []

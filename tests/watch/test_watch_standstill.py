@@ -58,6 +58,31 @@ def test_the_rank_that_holds_all_up_is_named_after_the_floor(running: Any) -> No
     assert running.go(20) == [], "once an epoch"
 
 
+def test_who_has_skipped_what_its_peers_are_in_is_the_scripts(running: Any) -> None:
+    """It waits in a group of its own, and all others in one that it has not come to."""
+    running.running = False
+
+    def alter(seen: Any) -> Any:
+        (world,) = seen.groups
+        half = replace(world, members=9, ranks=(0, 1), enqueued=1, done=0)
+        if seen.rank == 0:
+            return replace(seen, waiting=True, groups=(world, half))
+        world = replace(world, enqueued=world.enqueued + 1)
+        groups = (world, replace(half, enqueued=0)) if seen.rank == 1 else (world,)
+        return replace(seen, waiting=True, groups=groups)
+
+    running.alter = alter
+    (finding,) = acted(running.go(20))
+    assert (finding.kind, finding.rank) == (Kind.HANG, 0)
+    assert fault_of(finding).blame is Blame.USER
+
+
+def test_a_rank_that_only_does_not_come_is_nobodys_yet(running: Any) -> None:
+    hang(running, 2)
+    (finding,) = acted(running.go(20))
+    assert fault_of(finding).blame is not Blame.USER
+
+
 @pytest.mark.parametrize("partial", [(), ("step numbers",)])
 def test_steps_that_are_counted_from_an_attempts_start_are_called_so(
     running: Any, partial: tuple[str, ...]
