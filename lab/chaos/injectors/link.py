@@ -1,5 +1,5 @@
-"""Faults 14 and 19: a node's link is slow in both directions, and its ranks do not survive it; or
-what one node sends to one other is lost, and nothing else is.
+"""Faults 14, 16 and 19: a node's link is slow in both directions, and its ranks do not survive it,
+or packets are late; or what one node sends to one other is lost, and nothing else is.
 
 The slow link alone only slows training. What the diagnosis has to find out is why a rank of that
 node dies again and again, so the injector kills it whenever it is back, for as long as it is there.
@@ -41,6 +41,19 @@ def slow_and_deadly(rate: str = "100mbit") -> Injector:
     return do
 
 
+def packets_late(rate: str, latency: str) -> Injector:
+    """From now on packets of a node of the job, both ways, stand in a queue before they go, for
+    `latency` at most (in tc's words)."""
+
+    def do(lab: Lab, job: str, rng: Random) -> Done:
+        node, at_s = rng.choice(target.hosts_of(lab, job)), time.time()
+        _slow(target.cluster(lab), node, rate, latency)
+        said = f"packets of {node.name} are up to {latency} late, each way"
+        return Done(said=said, node=node.name, at_s=at_s)
+
+    return do
+
+
 def one_way(lab: Lab, job: str, rng: Random) -> Done:
     """What one node of the job sends to another is lost from now on."""
     return _cut(lab, *rng.sample(target.hosts_of(lab, job), 2))
@@ -67,8 +80,8 @@ def _cut(lab: Lab, sender: NodeRecord, receiver: NodeRecord) -> Done:
     return Done(said=said, node=sender.name, also=(receiver.name,), at_s=at_s)
 
 
-def _slow(state: KeeperState, node: NodeRecord, rate: str) -> None:
-    shape = ("root", "tbf", "rate", rate, "burst", BUCKET, "latency", "100ms")
+def _slow(state: KeeperState, node: NodeRecord, rate: str, latency: str = "100ms") -> None:
+    shape = ("root", "tbf", "rate", rate, "burst", BUCKET, "latency", latency)
     in_switch(state, "tc", "qdisc", "replace", "dev", node.switch_interface, *shape)
     in_node(state, node, "tc", "qdisc", "replace", "dev", node.interface, *shape)
 

@@ -52,6 +52,16 @@ def lost(lab: Lab, job: str, rng: Random) -> Done:
     return Done(said=f"{node.name} is lost", node=node.name, at_s=at_s)
 
 
+def all_lost(lab: Lab, job: str, rng: Random) -> Done:
+    """SIGKILL to the inits of all nodes of the job at once: nothing is left in memory."""
+    hosts, at_s = target.hosts_of(lab, job), time.time()
+    for each in hosts:
+        os.kill(each.host_pid, signal.SIGKILL)
+    first, *others = rng.sample([each.name for each in hosts], len(hosts))
+    said = f"{', '.join(each.name for each in hosts)} are lost at once"
+    return Done(said=said, node=first, also=tuple(others), at_s=at_s)
+
+
 def unplugged(lab: Lab, job: str, rng: Random) -> Done:
     """The node's link goes down and stays down: nobody gets a reset, it is silence."""
     node = rng.choice(target.hosts_of(lab, job))

@@ -13,6 +13,7 @@ from random import Random
 
 from msgspec.structs import replace
 
+from holdfast.kit import procstat
 from holdfast.kit.files import write_atomic
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector, checkpoint, rank
@@ -91,6 +92,23 @@ def loader_stopped(lab: Lab, job: str, rng: Random) -> Done:
     os.kill(child, signal.SIGSTOP)
     said = f"SIGSTOP to the data loader of rank {done.rank} on {done.node}"
     return replace(done, said=said, at_s=at_s)
+
+
+def zombies_left(lab: Lab, job: str, rng: Random) -> Done:
+    """A rank leaves children that have ended and that nobody reaps; then SIGKILL to it."""
+    done = armed("zombies")(lab, job, rng)
+    assert done.rank is not None, "one was drawn"
+    pid = target.rank_pid(lab, job, done.rank)
+    target.wait_for(lambda: _has_zombies(pid), "children that nobody reaps", WITHIN_S)
+    at_s = time.time()
+    os.kill(pid, signal.SIGKILL)
+    said = f"rank {done.rank} on {done.node} leaves zombies, and dies of SIGKILL"
+    return replace(done, said=said, at_s=at_s)
+
+
+def _has_zombies(pid: int) -> bool:
+    seen = (procstat.stat(child) for child in procstat.children(pid))
+    return any(each is not None and each.state == "Z" for each in seen)
 
 
 def poisoned(lab: Lab, job: str, rng: Random) -> Done:

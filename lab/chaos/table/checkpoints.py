@@ -4,10 +4,16 @@ import signal
 
 from msgspec.structs import replace
 
-from holdfast.lab.chaos.injectors import checkpoint, rank, snapshots, store, user_bug
-from holdfast.lab.chaos.scenario import Scenario
+from holdfast.lab.chaos.injectors import checkpoint, node, rank, snapshots, store, user_bug
+from holdfast.lab.chaos.scenario import Scenario, Shape
 from holdfast.lab.chaos.scripts import BUGGY
-from holdfast.lab.chaos.table.expected import FROM_STORE, IN_PLACE, KEEPS_MORE, POISONED
+from holdfast.lab.chaos.table.expected import (
+    FROM_STORE,
+    HOLDERS_LOST,
+    IN_PLACE,
+    KEEPS_MORE,
+    POISONED,
+)
 
 _ROWS: tuple[Scenario, ...] = (
     Scenario(
@@ -17,6 +23,14 @@ _ROWS: tuple[Scenario, ...] = (
         store.down_and(rank.signalled(signal.SIGKILL)),
         IN_PLACE,
         longer=3,
+    ),
+    Scenario(
+        23,
+        "store-down-memory-lost",
+        "the store is away for ten seconds, and all nodes with snapshots are lost meanwhile",
+        store.down_and(node.all_lost),
+        HOLDERS_LOST,
+        shape=Shape(standbys=2),
     ),
     *(
         Scenario(

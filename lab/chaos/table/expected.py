@@ -8,6 +8,13 @@ IN_PLACE = Expected(names_rank=True)
 UNSEEN = Expected(incident=False, most_steps_lost=0)
 LOST = Expected(may_evict=True, must_evict=True, most_steps_lost=3 * STORE_EVERY)
 FROM_STORE = Expected(may_evict=True, must_evict=True, most_steps_lost=4 * STORE_EVERY)
+HOLDERS_LOST = replace(
+    FROM_STORE,
+    names_node=False,
+    names_hurt=True,
+    incidents=1,
+    told_within_steps=10,  # what ranks did since the last heartbeat died with them
+)
 HANG = Expected(names_rank=True, may_evict=True, blame=("infrastructure", "unknown", "user"))
 LINK = Expected(
     blame=("infrastructure",),

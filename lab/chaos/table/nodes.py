@@ -1,4 +1,4 @@
-"""Faults 3, 14, 19, 33, 40, 46, 47 and 50: a node is lost, its link is bad, it has to be left."""
+"""Faults 3, 14, 16, 19, 33, 40, 42, 46, 47 and 50: nodes are lost, or left, or have a bad link."""
 
 from msgspec.structs import replace
 
@@ -7,6 +7,7 @@ from holdfast.lab.chaos.scenario import Scenario, Shape
 from holdfast.lab.chaos.scripts import BUGGY
 from holdfast.lab.chaos.table.expected import (
     APART,
+    HOLDERS_LOST,
     LEMON,
     LEMONS,
     LINK,
@@ -15,6 +16,7 @@ from holdfast.lab.chaos.table.expected import (
     NEVER_MET,
     STANDBY,
     UNKILLABLE,
+    UNSEEN,
 )
 
 ROWS: tuple[Scenario, ...] = (
@@ -35,6 +37,15 @@ ROWS: tuple[Scenario, ...] = (
         LINK,
         needs_links=True,
         shape=Shape(standbys=0, others=1),  # a warm standby would take the place before its tests
+    ),
+    Scenario(
+        16,
+        "packets-late",
+        "packets of a node stand in a queue for up to .2 s, each way",
+        link.packets_late("200mbit", "200ms"),
+        replace(UNSEEN, untold=("slow",)),
+        needs_links=True,
+        longer=3,
     ),
     Scenario(
         19,
@@ -72,6 +83,14 @@ ROWS: tuple[Scenario, ...] = (
         needs_links=True,
         longer=5,
         shape=Shape(standbys=2, others=1),
+    ),
+    Scenario(
+        42,
+        "holders-lost",
+        "all nodes that have snapshots of a job in memory are lost at once",
+        node.all_lost,
+        HOLDERS_LOST,
+        shape=Shape(standbys=2),
     ),
     Scenario(
         46,

@@ -1,11 +1,11 @@
-"""Faults 5, 6, 9, 11 to 13, 28 and 30: what users' scripts do, beside those of `ranks`."""
+"""Faults 5, 6, 9 to 13, 28, 30 and 32: what users' scripts do, beside those of `ranks`."""
 
 from msgspec.structs import replace
 
 from holdfast.lab.chaos.injectors import together, user_bug
 from holdfast.lab.chaos.scenario import Expected, Scenario
 from holdfast.lab.chaos.scripts import BUGGY
-from holdfast.lab.chaos.table.expected import HANG, TOLD, UNSEEN, USER
+from holdfast.lab.chaos.table.expected import HANG, IN_PLACE, TOLD, UNSEEN, USER
 
 _armed, _on_all = user_bug.armed, user_bug.armed_on_all
 _SKIPPED = Expected(names_rank=True, blame=("user",))
@@ -57,6 +57,14 @@ ROWS: tuple[Scenario, ...] = (
         longer=2,
     ),
     Scenario(
+        10,
+        "bits-flip",
+        "a rank has one wrong bit in a parameter after each step",
+        _armed("flip", again="always"),
+        replace(UNSEEN, compares_losses=False),  # they differ, and nobody is told
+        script=BUGGY,
+    ),
+    Scenario(
         11,
         "rank-slow",
         "a rank computes half as much again in each step",
@@ -64,6 +72,14 @@ ROWS: tuple[Scenario, ...] = (
         replace(TOLD, reports="slow", compares_losses=False),  # its reference takes as long
         script=BUGGY,
         longer=10,
+    ),
+    Scenario(
+        32,
+        "zombies-left",
+        "a rank leaves children that nobody reaps, and is killed",
+        user_bug.zombies_left,
+        IN_PLACE,
+        script=BUGGY,
     ),
     Scenario(
         12,

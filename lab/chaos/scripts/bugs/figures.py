@@ -3,6 +3,8 @@
 import random
 import time
 
+import torch
+
 from holdfast.workload.train import Trainer
 
 STEP_SHARE_S = 0.06
@@ -27,10 +29,16 @@ def jitter(_trainer: Trainer) -> None:
         time.sleep(random.uniform(0.05, 0.3))
 
 
+def flip(trainer: Trainer) -> None:
+    """One bit of one parameter is another one, as if a processor had computed wrong."""
+    values = trainer.zero.flat.values
+    values[:1].view(torch.int32).bitwise_xor_(1 << 20)
+
+
 def complain(_trainer: Trainer) -> None:
     """Words of a broken GPU, of which nothing is true."""
     print("retrying after CUDA error: an illegal memory access was encountered", flush=True)
     print("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", flush=True)
 
 
-BUGS = {"nan": nan, "slow": slow, "jitter": jitter, "complain": complain}
+BUGS = {"nan": nan, "slow": slow, "jitter": jitter, "flip": flip, "complain": complain}

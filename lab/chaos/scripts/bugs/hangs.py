@@ -7,6 +7,7 @@ from pathlib import Path
 from holdfast.workload.train import Trainer
 
 _loaders: list["subprocess.Popen[bytes]"] = []
+_unburied: list["subprocess.Popen[bytes]"] = []
 
 
 def spin(_trainer: Trainer) -> None:
@@ -33,6 +34,11 @@ def load(_trainer: Trainer) -> None:
     samples.readline()
 
 
+def bury_none(_trainer: Trainer) -> None:
+    """Start child processes, and never take note of their ends."""
+    _unburied.extend(subprocess.Popen(["true"]) for _ in range(20))
+
+
 def stall(_trainer: Trainer) -> None:
     """Read a file of a disk that does not answer; a file says which."""
     where = Path(os.environ["CHAOS_BUGS"]) / "stalled"
@@ -40,4 +46,4 @@ def stall(_trainer: Trainer) -> None:
         file.read(1)
 
 
-BUGS = {"spin": spin, "pipe": pipe, "load": load, "stall": stall}
+BUGS = {"spin": spin, "pipe": pipe, "load": load, "stall": stall, "zombies": bury_none}
