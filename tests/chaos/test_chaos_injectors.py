@@ -34,7 +34,7 @@ def test_a_family_stands_for_its_scenarios_and_healthy_jobs_expect_nothing() -> 
     quiet = chosen(["quiet"], SCENARIOS)
     assert len(quiet) == 5
     assert not any(each.expected.incident for each in quiet)
-    assert len(chosen(["pauses", "quiet"], SCENARIOS)) == 17
+    assert len(chosen(["pauses", "quiet"], SCENARIOS)) == 23
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

@@ -1,5 +1,7 @@
 """From which step a job goes on."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 from made_jobs import made_job
@@ -151,6 +153,22 @@ def test_an_unreadable_store_is_waited_for_not_forgotten(storing) -> None:
     life.answer(stored=[(10, first)])
     assert life.phase is Phase.RUNNING
     assert life.job.restore.step == 10
+
+
+def test_a_store_that_stays_away_is_looked_at_less_and_less_often(storing) -> None:
+    """Each look ends what runs of the attempt and begins another: soon at first, then seldom."""
+    life, looks = storing, []
+    life.dies(1, signal=9)
+    life.answer(store_error="refused")
+    for _ in range(5):
+        began_s, epoch = life.now, life.job.epoch
+        while life.job.epoch == epoch:
+            life.wait(until_s=life.now + 0.5)
+        looks.append(life.now - began_s)
+        life.answer(store_error="refused")
+    assert looks[0] <= 6 < looks[2]
+    assert all(later >= before for before, later in pairwise(looks))
+    assert looks[-1] <= life.policy.store_s + 1
 
 
 def test_what_was_reached_is_the_least_of_the_newest_snapshots_that_survive() -> None:

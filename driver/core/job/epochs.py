@@ -6,6 +6,8 @@ would put two lines of training under one name in the store: those that a journa
 put back from a backup, are left out; `journal_restored` tells of them.
 """
 
+import math
+
 from msgspec.structs import replace
 
 from holdfast.driver.core import exams
@@ -16,6 +18,10 @@ from holdfast.driver.core.state.model import Attempt, Job, Tally, Timer
 from holdfast.driver.core.state.node import Awaited
 from holdfast.driver.core.state.restore_point import Choice
 from holdfast.driver.core.turn import Turn
+
+LOOK_AGAIN_S = 5.0
+"""Until a store that could not be read is looked at again, at first; then as long as it was waited
+for in vain, up to `Policy.store_s`. (A file system that is mounted anew takes some seconds.)"""
 
 PER_EPOCH = (
     Timer.GATHER,
@@ -129,10 +135,13 @@ def _await_rendezvous(turn: Turn, job: Job) -> None:
 
 
 def _hold(turn: Turn, job: Job, why: str) -> None:
-    """No ranks yet: what the store holds is looked at again, or a person says where to start."""
-    _arm_store(turn, job)
+    """No ranks yet: what the store holds is looked at again, or a person says where to start. A
+    store that was away for a moment costs a moment, and one that stays away few looks."""
     if job.unsure_s is None:
-        turn.job(job.name, unsure_s=turn.now)
+        job = turn.job(job.name, unsure_s=turn.now)
+    again_s = max(LOOK_AGAIN_S, turn.now - (job.unsure_s or 0.0))
+    if turn.now + again_s < job.timers.get(Timer.STORE, math.inf):
+        turn.set_timer(job.name, Timer.STORE, min(again_s, turn.policy.store_s))
     turn.wait_for(job.name, why)
 
 
