@@ -30,6 +30,7 @@ _ROWS: tuple[Scenario, ...] = (
         "the store is away for ten seconds, and all nodes with snapshots are lost meanwhile",
         store.down_and(node.all_lost),
         replace(HOLDERS_LOST, most_steps_lost=80),  # all since the store went away
+        longer=3,
         shape=Shape(standbys=2),
     ),
     *(
