@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.evidence import age
+from holdfast.driver.core.evidence import age, book
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, Hypothesis
 from holdfast.driver.core.state.model import Phase
@@ -98,6 +98,7 @@ def test_what_followed_a_job_to_another_node_accuses_the_first_no_more(training)
     life.dies(2, signal=11, own_step=40)
     facts = life.state.nodes["n1"].record.facts
     assert Bearing.ACCUSES not in {fact.bearing for fact in facts}
+    assert book.blamed(facts, 0.0) == [], "it was only left"
 
 
 def fault(life, node: str, ago_s: float) -> Fact:

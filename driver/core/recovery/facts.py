@@ -72,8 +72,8 @@ def _note_of_node(turn: Turn, node: OfNode, fact: Fact, table: Table) -> None:
 
 
 def withdraw(turn: Turn, job: Job, case: Case) -> None:
-    """A fault that followed a job to another node was not the first one's: what accused that is
-    taken back."""
+    """A fault that followed a job to another node was not the first one's: what was put down to that
+    is taken back. It was only left."""
     left = {
         fact.about.node.name
         for fact in case.past
@@ -82,14 +82,15 @@ def withdraw(turn: Turn, job: Job, case: Case) -> None:
     site = case.site
     for name in sorted(left & turn.nodes.keys()):
         record = turn.nodes[name].record
-        facts = tuple(
-            replace(fact, bearing=Bearing.CONTEXT)
-            if fact.bearing is Bearing.ACCUSES and fact.about.job == job.name and _at(site, fact)
-            else fact
-            for fact in record.facts
-        )
+        facts = tuple(each for each in record.facts if not _put_down(each, job.name, site))
         if facts != record.facts:
             turn.set_record(name, replace(record, facts=facts))
+
+
+def _put_down(fact: Fact, job: str, site: Site | None) -> bool:
+    """Whether it was put down to its node for a fault of the job at this site, and not proved."""
+    guessed = fact.bearing in (Bearing.ACCUSES, Bearing.CONTEXT) and not fact.by
+    return guessed and fact.about.job == job and _at(site, fact)
 
 
 def _is_same(fact: Fact, case: Case) -> bool:
