@@ -72,8 +72,8 @@ def _note_of_node(turn: Turn, node: OfNode, fact: Fact, table: Table) -> None:
 
 
 def withdraw(turn: Turn, job: Job, case: Case) -> None:
-    """A fault that followed a job to another node was not the first one's: what was put down to that
-    is taken back. It was only left."""
+    """A fault that followed a job to another node was not the first one's: what was put down to
+    that is taken back. It was only left."""
     left = {
         fact.about.node.name
         for fact in case.past
