@@ -10,7 +10,7 @@ from holdfast.driver.core.events import Plan, Reached
 from holdfast.driver.core.state.model import Job, Phase, State
 from holdfast.driver.core.state.node import Exited
 from holdfast.driver.core.state.restore_point import RestorePoint, Where
-from holdfast.driver.watch.model import JobProgress
+from holdfast.driver.watch.model import JobProgress, RankView
 from holdfast.protocol.messages import RankStatus, Seat, Task
 
 
@@ -52,6 +52,18 @@ def test_a_job_that_goes_on_is_as_far_as_it_is_now_and_not_when_it_was_put_aside
     live = JobProgress(job="job", step=7, best_step=7, relative=True)
     view = job_view(State(jobs={"job": job}), job, now=2.0, live=live)
     assert (view.step, view.step_relative) == (7, True)
+
+
+def test_each_place_tells_which_processes_its_ranks_are() -> None:
+    job = replace(ended(), phase=Phase.RUNNING, layout=ended().layout.with_places(("n0",)))
+    ranks = (
+        RankView(rank=0, node="n0", step=7, pid=4_242),
+        RankView(rank=1, node="n0", step=7),  # not known
+        RankView(rank=2, node="n9", step=7, pid=77),
+    )
+    live = JobProgress(job="job", step=7, best_step=7, ranks=ranks)
+    (place,) = job_view(State(jobs={"job": job}), job, now=2.0, live=live).places
+    assert place.pids == {0: 4_242}
 
 
 def recovering(live: JobProgress | None, *, restored: int | None = 40) -> Job:
