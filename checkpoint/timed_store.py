@@ -85,8 +85,8 @@ class Timed:
         finally:  # of a file that was refused it has nothing, though it took pieces of it
             self._answers.taken_bytes = taken
 
-    def get(self, path: str) -> Iterator[bytes]:
-        chunks = iter(self._store.get(path))
+    def get(self, path: str, *, begin: int = 0, end: int | None = None) -> Iterator[bytes]:
+        chunks = iter(self._store.get(path, begin=begin, end=end))
         while True:
             with self._answers.asked():
                 chunk = next(chunks, None)

@@ -85,7 +85,9 @@ class Checkpoint(Model):
     @field_validator("store_url")
     @classmethod
     def _is_a_store(cls, url: str) -> str:
-        if url and storeurl.folder_of(url) is None:
+        if storeurl.has_password(url):
+            raise sentence(storeurl.SECRET, storeurl.SECRET_FIX, secret=True)
+        if url and storeurl.place_of(url) is None:
             raise sentence(NO_STORE, storeurl.FIX)
         return url
 

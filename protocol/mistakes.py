@@ -80,7 +80,8 @@ def in_our_words(error: Mapping[str, Any], known: Sequence[str]) -> Mistake:
     """One of pydantic's errors as a `Mistake`; `known` are the field names where it happened."""
     place = _place(error)
     kind, context = error["type"], dict(error.get("ctx", {}))
-    value = "" if kind in ("missing", "json_invalid") else shown(error["input"])
+    hidden = kind in ("missing", "json_invalid") or context.get("secret")
+    value = "" if hidden else shown(error["input"])
     if kind == "extra_forbidden":
         why, fix = _unknown(str(place[-1]), known)
     elif kind == "sentence":

@@ -6,9 +6,11 @@ from pydantic_core import PydanticCustomError
 from holdfast.kit.documented import Documented
 
 
-def sentence(why: str, fix: str) -> PydanticCustomError:
-    """A mistake in our words, for `protocol.mistakes` to pass on."""
-    return PydanticCustomError("sentence", "{why} {fix}", {"why": why, "fix": fix})
+def sentence(why: str, fix: str, *, secret: bool = False) -> PydanticCustomError:
+    """A mistake in our words, for `protocol.mistakes` to pass on; a `secret` value is not shown."""
+    return PydanticCustomError(
+        "sentence", "{why} {fix}", {"why": why, "fix": fix, "secret": secret}
+    )
 
 
 class Model(Documented):

@@ -1,19 +1,65 @@
-"""Which stores there are for checkpoints, by their URL: folders, `file:///an/absolute/path`. Pure.
+"""Which stores there are for checkpoints, by their URL. Pure.
 
 Used by the job spec, which refuses every other, and by `checkpoint.stores`, which opens them.
 """
 
+import re
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-FIX = "Use file:///an/absolute/folder that every node can write to."
+FIX = (
+    "Use file:///an/absolute/folder that every node can write to, hdfs://namenode:9870/folder, "
+    "s3://bucket/folder, or another protocol:// that fsspec knows."
+)
+SECRET = "a password has no place in a URL, which is shown to people."
+SECRET_FIX = "Give it to the nodes in their environment, as docs/checkpoints.md says."
+
+HDFS = ("hdfs", "webhdfs")
+S3 = ("s3", "s3a")
+OTHERS = frozenset(
+    "abfs adl arrow_hdfs az box dbfs dropbox ftp gcs gdrive gs hf lakefs oci ocilake oss sftp smb "
+    "ssh tos tosfs webdav".split()
+)
+"""Of fsspec's own list (2026.9) the protocols that can be written to and that nodes share."""
+
+_AUTHORITY = re.compile(r"[A-Za-z0-9.-]+(:\d{1,5})?(,[A-Za-z0-9.-]+(:\d{1,5})?)*")
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 
 
-def folder_of(url: str) -> str | None:
-    """The folder that `url` names, or None where it is no store that this Holdfast knows."""
+class Place(NamedTuple):
+    """What a URL names: `authority` is NameNodes, or a bucket, and "" of a folder."""
+
+    scheme: str
+    authority: str
+    path: str
+
+
+def place_of(url: str) -> Place | None:
+    """The place that `url` names, or None where it is no store that this Holdfast knows."""
     try:
         parts = urlsplit(url)
     except ValueError:
         return None
-    folder = unquote(parts.path)
-    plain = parts.scheme == "file" and not (parts.netloc or "?" in url or "#" in url)
-    return folder if plain and folder.startswith("/") and "\0" not in folder else None
+    if "?" in url or "#" in url or "\0" in unquote(url):
+        return None
+    place = Place(parts.scheme, parts.netloc, unquote(parts.path))
+    return place if _is_known(place, url) else None
+
+
+def has_password(url: str) -> bool:
+    """Whether somebody wrote `protocol://user:password@…`."""
+    before, at, _ = url.partition("://")[2].partition("/")[0].rpartition("@")
+    return bool(at) and ":" in before
+
+
+def _is_known(place: Place, url: str) -> bool:
+    scheme, authority, path = place
+    if "://" not in url or has_password(url):
+        return False
+    if scheme == "file":
+        return not authority and path.startswith("/")
+    if scheme in HDFS:
+        return bool(_AUTHORITY.fullmatch(authority)) and path.startswith("/")
+    if scheme in S3:
+        return bool(_BUCKET.fullmatch(authority))
+    return scheme in OTHERS and bool(authority or path.strip("/"))

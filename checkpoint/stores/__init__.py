@@ -17,6 +17,9 @@ FLUSH_BYTES = 16 << 20
 """Written at once: whoever gives the chunks sees how a slow store gets on, 1 MB/s too, and no page
 of a large file waits in memory that training may want."""
 
+CHUNK_BYTES = 4 << 20
+"""Read at once."""
+
 
 class StoreError(Exception):
     """The store failed; the message says at what, on which path, and what to do about it."""
@@ -49,8 +52,10 @@ class Store(Protocol):
         """Write a file whole and durable, or leave what was there; replaces an older one."""
         ...
 
-    def get(self, path: str) -> Iterator[bytes]:
-        """The file's bytes in pieces. Raises `NotStored` where there is none."""
+    def get(self, path: str, *, begin: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """The file's bytes from `begin` up to `end` (None: all), in pieces, as far as it has them.
+        Raises `NotStored` where there is no file.
+        """
         ...
 
     def entries(self, folder: str) -> list[StoredFile]:
@@ -63,12 +68,40 @@ class Store(Protocol):
 
 
 def open_store(url: str) -> Store:
-    """The store at `url`, e.g. `file:///data/checkpoints/my-job`. Raises `PermanentStoreError`."""
-    from holdfast.checkpoint.stores.file import FileStore
+    """The store at `url`, e.g. `file:///data/checkpoints/my-job`. Nothing is asked of it yet.
 
-    folder = storeurl.folder_of(url)
-    if folder is not None:
-        return FileStore(folder)
-    raise PermanentStoreError(
-        f"storeUrl: {url!r} is no store that this Holdfast knows. {storeurl.FIX}"
+    Raises `PermanentStoreError` where there is no such kind of store, or its library is missing.
+    """
+    place = storeurl.place_of(url)
+    if place is None:
+        raise PermanentStoreError(_unknown(url))
+    # Each library is loaded where it is used: a rank that restores from a folder waits for none.
+    if place.scheme == "file":
+        from holdfast.checkpoint.stores.file import FileStore
+
+        return FileStore(place.path)
+    if place.scheme in storeurl.HDFS:
+        from holdfast.checkpoint.stores.hdfs import HdfsStore
+
+        return HdfsStore(place.authority, place.path)
+    if place.scheme in storeurl.S3:
+        from holdfast.checkpoint.stores.s3 import S3Store
+
+        return S3Store(place.authority, place.path)
+    from holdfast.checkpoint.stores.anywhere import FsspecStore
+
+    return FsspecStore(url)
+
+
+def _unknown(url: str) -> str:
+    if storeurl.has_password(url):
+        return f"storeUrl: {storeurl.SECRET} {storeurl.SECRET_FIX}"
+    return f"storeUrl: {url!r} is no store that this Holdfast knows. {storeurl.FIX}"
+
+
+def missing(what: str, extra: str) -> PermanentStoreError:
+    """A library that is not installed here."""
+    return PermanentStoreError(
+        f"store: {what} needs a library that is not installed here. "
+        f"Install it on every node: pip install 'holdfast[{extra}]'"
     )

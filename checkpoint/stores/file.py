@@ -8,12 +8,14 @@ import errno
 import os
 import shutil
 import stat
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from holdfast.checkpoint.stores import (
+    CHUNK_BYTES,
     FLUSH_BYTES,
     Buffer,
     NotStored,
@@ -22,8 +24,6 @@ from holdfast.checkpoint.stores import (
     TemporaryStoreError,
 )
 from holdfast.kit.files import beside
-
-CHUNK_BYTES = 4 << 20
 
 _ADVICE = {
     errno.ENOSPC: "Free space there, or give the job another storeUrl.",
@@ -57,10 +57,13 @@ class FileStore:
                 new.unlink(missing_ok=True)
             _flush_folder(target.parent)
 
-    def get(self, path: str) -> Iterator[bytes]:
+    def get(self, path: str, *, begin: int = 0, end: int | None = None) -> Iterator[bytes]:
         target = self._root / path
         with _told("read", target), target.open("rb") as file:
-            while chunk := file.read(CHUNK_BYTES):
+            file.seek(begin)
+            left = sys.maxsize if end is None else end - begin
+            while chunk := file.read(max(0, min(CHUNK_BYTES, left))):
+                left -= len(chunk)
                 yield chunk
 
     def entries(self, folder: str) -> list[StoredFile]:
