@@ -34,10 +34,12 @@ SMALL_BLOCK_BYTES = 1 << 20
 
 
 class HdfsStore:
-    """Files under `root`, which is made at the first write."""
+    """Files under `root`, which is made at the first write. `user`: "" is who HADOOP_USER_NAME says,
+    else the account's own name."""
 
-    def __init__(self, namenodes: str, root: str) -> None:
-        self._hdfs = WebHdfs(namenodes, os.environ.get("HADOOP_USER_NAME") or _account())
+    def __init__(self, namenodes: str, root: str, *, user: str = "") -> None:
+        user = user or os.environ.get("HADOOP_USER_NAME") or _account()
+        self._hdfs = WebHdfs(namenodes, user)
         self._root = PurePosixPath(root)
         self._where = f"hdfs://{namenodes}"
         self._left_out: set[str] = set()

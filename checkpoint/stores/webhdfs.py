@@ -49,13 +49,23 @@ class WebHdfs:
     def datanode(self, location: str) -> str:
         """What `excludedatanodes` calls the DataNode of this URL."""
         address = urlsplit(location).netloc
-        with suppress(StoreError, msgspec.DecodeError, LookupError, TypeError, StopIteration):
-            metrics = _decoded(self._active("GET", _METRICS)[1])
-            live = msgspec.json.decode(metrics["beans"][0]["LiveNodes"])
-            return next(one["xferaddr"] for one in live.values() if one["infoAddr"] == address)
+        with suppress(StoreError):
+            for one in self.live_datanodes().values():
+                if one.get("infoAddr") == address:
+                    return str(one["xferaddr"])
         with suppress(OSError):  # it is not told as alive any more: by its address alone
             return socket.gethostbyname(address.partition(":")[0])
         return address
+
+    def live_datanodes(self) -> dict[str, dict[str, Any]]:
+        """What the NameNode counts about each that it hears. Raises `StoreError`."""
+        metrics = _decoded(self._active("GET", _METRICS)[1])
+        try:
+            return msgspec.json.decode(
+                metrics["beans"][0]["LiveNodes"], type=dict[str, dict[str, Any]]
+            )
+        except (msgspec.DecodeError, LookupError, TypeError) as error:
+            raise TemporaryStoreError("the NameNode does not tell of its DataNodes") from error
 
     def _asked(self, method: str, op: str, path: str, options: dict[str, str]) -> tuple[str, bytes]:
         query = urlencode({"op": op, "user.name": self._user} | options)

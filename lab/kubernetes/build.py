@@ -39,6 +39,8 @@ class Module:
     from_module: str = ""
     """Another module, of which files are kept beside the binary."""
     files: tuple[str, ...] = ()
+    family: str = "kubernetes"
+    """Of the cache folder."""
 
 
 CONTROL_PLANE = Module(
@@ -87,8 +89,13 @@ def cached(module: Module = CONTROL_PLANE) -> Path:
     digest = hashlib.sha256(" ".join(module.flags).encode())
     for source in sorted(module.sources.glob("*")):
         digest.update(source.name.encode() + b"\0" + source.read_bytes())
+    return cache(module.family) / digest.hexdigest()[:16] / module.binary
+
+
+def cache(family: str) -> Path:
+    """The folder of what is made once."""
     base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return base / "holdfast" / "kubernetes" / digest.hexdigest()[:16] / module.binary
+    return base / "holdfast" / family
 
 
 def build(tell: Tell, module: Module = CONTROL_PLANE) -> Path:
@@ -100,19 +107,20 @@ def build(tell: Tell, module: Module = CONTROL_PLANE) -> Path:
     if go is None:
         raise NotHere(f"there is no Go here, and {module.name} is built with it (1.26).")
     binary.parent.parent.mkdir(parents=True, exist_ok=True)
-    with _alone(binary.parent.with_suffix(".lock"), tell):
+    with alone(binary.parent.with_suffix(".lock"), module.name, tell):
         if not binary.exists():
             _compile(go, module, binary, tell)
     return binary
 
 
 @contextmanager
-def _alone(lock: Path, tell: Tell) -> Iterator[None]:
+def alone(lock: Path, name: str, tell: Tell) -> Iterator[None]:
+    """Nobody else makes the same meanwhile."""
     with lock.open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            tell("waiting for somebody else's build of Kubernetes")
+            tell(f"waiting for somebody else's build of {name}")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
