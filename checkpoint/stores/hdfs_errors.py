@@ -22,6 +22,8 @@ class Standby(TemporaryStoreError):
     """A NameNode that is not the active one."""
 
 
+PORT = "Give the port of the NameNode's dfs.namenode.http-address (9870)."
+
 _FORBIDDEN = "Let the nodes' HDFS user write there (HADOOP_USER_NAME says who that is)."
 _ADVICE = {
     "AccessControlException": _FORBIDDEN,
@@ -42,8 +44,7 @@ _QUOTA = "DSQuotaExceededException NSQuotaExceededException QuotaByStorageTypeEx
 def refused(status: int, body: bytes) -> StoreError:
     """The error of an answer of 400 and more."""
     if b"Hadoop IPC port" in body:
-        why = "that is a NameNode's port for RPC. Give the one of dfs.namenode.http-address (9870)."
-        return PermanentStoreError(why)
+        return PermanentStoreError(f"that is a NameNode's port for RPC. {PORT}")
     name, message = _exception(body)
     what = f"{name}: {message}" if name else f"HTTP status {status}"
     if name == "FileNotFoundException" or (status == 404 and not name):

@@ -65,8 +65,8 @@ def told(error: BotoCoreError | ClientError, what: str, where: str) -> StoreErro
     name = type(error).__name__
     if isinstance(error, HTTPClientError):
         return TemporaryStoreError(
-            f"{failed}: the server does not answer ({name}). See AWS_ENDPOINT_URL; it is tried "
-            "again."
+            f"{failed}: the server does not answer ({name}). See AWS_ENDPOINT_URL. It is "
+            "tried again."
         )
     return TemporaryStoreError(f"{failed}: {name}. It is tried again.")
 

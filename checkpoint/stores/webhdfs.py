@@ -13,8 +13,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 import msgspec
 
-from holdfast.checkpoint.stores import StoreError, TemporaryStoreError
-from holdfast.checkpoint.stores.hdfs_errors import NoAnswer, Standby, refused
+from holdfast.checkpoint.stores import PermanentStoreError, StoreError, TemporaryStoreError
+from holdfast.checkpoint.stores.hdfs_errors import PORT, NoAnswer, Standby, refused
 
 DEFAULT_PORT = 9870
 """Of a NameNode's dfs.namenode.http-address (Hadoop 3)."""
@@ -104,8 +104,7 @@ def _decoded(body: bytes) -> dict[str, Any]:
         return msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.DecodeError:
         raise TemporaryStoreError(
-            f"the answer is not WebHDFS's: {body[:60]!r}. See that the port is that of "
-            "dfs.namenode.http-address."
+            f"the answer is not WebHDFS's: {body[:60]!r}. {PORT}"
         ) from None
 
 
@@ -129,6 +128,10 @@ def heard(who: str) -> Iterator[None]:
         yield
     except TimeoutError as error:
         raise NoAnswer(f"{who} does not answer. It is tried again.") from error
+    except http.client.BadStatusLine as error:
+        if isinstance(error, http.client.RemoteDisconnected):
+            raise NoAnswer(f"{who} hung up. It is tried again.") from error
+        raise PermanentStoreError(f"{who} speaks no HTTP. {PORT}") from error
     except (OSError, http.client.HTTPException) as error:
         why = str(error) or type(error).__name__
         raise NoAnswer(f"{who} does not answer: {why}. It is tried again.") from error

@@ -21,6 +21,7 @@ def register(app: typer.Typer) -> None:
             "holdfast run -n 4 train.py --lr 3e-4",
             "holdfast run --nproc-per-node 8 -m package.train",
             "holdfast run -n 4 --nodes 2 --standbys 1 train.py",
+            "holdfast run -n 4 --store-url s3://bucket/checkpoints train.py",
             "holdfast run -n 2 -- ./binary --its-own-option",
         ),
     )(run)
@@ -114,6 +115,25 @@ StuckMax = Annotated[
         "child process, an answer that does not come. Default: 15, at most --pause-max.",
     ),
 ]
+StoreUrl = Annotated[
+    str,
+    typer.Option(
+        "--store-url",
+        metavar="URL",
+        help="Where checkpoints go, each run's into a folder of its own there: file:///folder, "
+        "hdfs://namenode:9870/folder, s3://bucket/folder. Default: into the run's folder.",
+    ),
+]
+StoreEvery = Annotated[
+    int | None,
+    typer.Option(
+        "--store-every",
+        min=0,
+        max=10_000_000,
+        metavar="N",
+        help="Steps between checkpoints to the store; 0 writes none. Default: 50.",
+    ),
+]
 Runs = Annotated[
     Path, typer.Option(metavar="DIR", help="Where the run's folder (logs, journal) is made.")
 ]
@@ -132,6 +152,8 @@ def run(
     first_step_s: FirstStep = 600.0,
     pause_max_s: PauseMax = 600.0,
     stuck_max_s: StuckMax = None,
+    store_url: StoreUrl = "",
+    store_every: StoreEvery = None,
     runs: Runs = Path("runs"),
     quiet: Quiet = False,
 ) -> int:
@@ -161,11 +183,14 @@ def run(
         first_step_s=first_step_s,
         pause_max_s=pause_max_s,
         stuck_max_s=stuck_max_s,
+        store_url=store_url,
+        store_every=store_every,
         runs=runs if folder is None else Path(folder),
         quiet=quiet,
     )
     options.check_nodes(asked)
     options.check_waits(asked)
+    options.check_store(asked)
     for line in (torchrun.ignored(theirs), fixed):
         if line and not quiet:
             warn(line)

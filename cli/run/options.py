@@ -38,6 +38,8 @@ class Options:
     first_step_s: float = 600.0
     pause_max_s: float = 600.0
     stuck_max_s: float | None = None
+    store_url: str = ""
+    store_every: int | None = None
     runs: Path = Path("runs")
     workdir: Path = field(default_factory=Path.cwd)
     quiet: bool = False
@@ -158,6 +160,16 @@ def check_waits(options: Options) -> None:
         )
 
 
+def check_store(options: Options) -> None:
+    """Refuse a store that does not take, give back and delete a file. Raises `Stopped` (2)."""
+    if not options.store_url:
+        return
+    from holdfast.checkpoint.stores.trial import wrong_with
+
+    if why := wrong_with(options.store_url):
+        raise misused(f"--store-url: {why.removeprefix('storeUrl: ')}")
+
+
 def new_run(options: Options) -> RunPaths:
     """A folder of its own for this run, `NAME-xxxx`; its name is the job's."""
     stem = _stem(options.command)
@@ -200,6 +212,7 @@ def job_of(
             "command": list(options.command),
             "workdir": str(options.workdir),
             "env": _environment(options, environment),
+            "checkpoint": _checkpoint(options),
             "recovery": {"user": {"restarts": options.max_restarts, "windowS": 3600}},
             "timeouts": {
                 "graceS": options.grace_s,
@@ -209,6 +222,12 @@ def job_of(
             },
         },
     }
+
+
+def _checkpoint(options: Options) -> dict[str, Any]:
+    """As far as it was said."""
+    said = {"storeUrl": options.store_url, "storeIntervalSteps": options.store_every}
+    return {name: value for name, value in said.items() if value not in ("", None)}
 
 
 def expected_task(options: Options, name: str) -> dict[str, Any]:
