@@ -139,7 +139,9 @@ class FsspecStore:
         except FileNotFoundError as error:
             raise NotStored(f"store: {where} is not there") from error
         except StoreError as error:
-            raise type(error)(f"store: cannot {what} {where}: {error}. It is tried again.") from error
+            raise type(error)(
+                f"store: cannot {what} {where}: {error}. It is tried again."
+            ) from error
         except Exception as error:
             if given is not None and given.failed is error:
                 raise

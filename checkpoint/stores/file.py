@@ -34,8 +34,9 @@ _ADVICE = {
     errno.EROFS: "Mount it writable, or give the job another storeUrl.",
     errno.ENOENT: "Make the folder above it, or give the job another storeUrl.",
     errno.ENOTDIR: "Give the job a storeUrl that is a folder.",
+    errno.EEXIST: "Give the job a storeUrl that is a folder.",
 }
-_PERMANENT = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
+_PERMANENT = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}
 
 
 class FileStore:

@@ -30,12 +30,14 @@ TRIES = 3
 """DataNodes that are asked, one after another."""
 
 SMALL_BLOCK_BYTES = 1 << 20
-"""Of a file that is one piece: a space quota is charged a whole block at first. (Hadoop's least.)"""
+"""Of a file that is one piece: a space quota is charged a whole block at first. Hadoop's least."""
 
 
 class HdfsStore:
-    """Files under `root`, which is made at the first write. `user`: "" is who HADOOP_USER_NAME says,
-    else the account's own name."""
+    """Files under `root`, which is made at the first write.
+
+    `user`: "" is who HADOOP_USER_NAME says, else the account's own name.
+    """
 
     def __init__(self, namenodes: str, root: str, *, user: str = "") -> None:
         user = user or os.environ.get("HADOOP_USER_NAME") or _account()
@@ -98,7 +100,7 @@ class HdfsStore:
                 raise
 
     def _accepted(self, held: ExitStack, new: str, options: dict[str, str]) -> Upload:
-        """By the first DataNode that takes a connection: once it has begun, `chunks` are used up."""
+        """By the first DataNode that takes a connection: from then on `chunks` are used up."""
         for left in reversed(range(TRIES)):
             location = self._located("PUT", "CREATE", new, overwrite="true", **options)
             try:
@@ -113,9 +115,7 @@ class HdfsStore:
         length = self._length(new)
         if length != sent:
             raise TemporaryStoreError(f"{length} of {sent} bytes arrived. It is tried again.")
-        said = self._hdfs.ask(
-            "PUT", "RENAME", new, destination=target, renameoptions="OVERWRITE"
-        )
+        said = self._hdfs.ask("PUT", "RENAME", new, destination=target, renameoptions="OVERWRITE")
         if said.get("boolean") is False:  # with status 200, of a gateway that knows no OVERWRITE
             raise TemporaryStoreError("the rename into place was refused. It is tried again.")
 

@@ -32,7 +32,7 @@ _DENIED = (
     "ExpiredToken InvalidToken 401 403"
 )
 _REGION = "Set AWS_DEFAULT_REGION to the bucket's."
-_ADVICE = {code: _KEYS for code in _DENIED.split()} | {
+_ADVICE = dict.fromkeys(_DENIED.split(), _KEYS) | {
     "NoSuchBucket": "Make the bucket, or give the job another storeUrl.",
     "InvalidBucketName": "Give the job another storeUrl.",
     "PermanentRedirect": _REGION,

@@ -103,9 +103,7 @@ def _decoded(body: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(body, type=dict[str, Any])
     except msgspec.DecodeError:
-        raise TemporaryStoreError(
-            f"the answer is not WebHDFS's: {body[:60]!r}. {PORT}"
-        ) from None
+        raise TemporaryStoreError(f"the answer is not WebHDFS's: {body[:60]!r}. {PORT}") from None
 
 
 @contextmanager

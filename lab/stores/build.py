@@ -52,7 +52,7 @@ def fetch_jars(tell: Tell) -> Path:
         return folder
     maven = shutil.which("mvn")
     if maven is None or shutil.which("java") is None:
-        raise NotHere("there is no Maven or no Java (17) here, and HDFS is fetched and run by them.")
+        raise NotHere("there is no Maven or no Java (17) here, and HDFS needs both.")
     folder.parent.parent.mkdir(parents=True, exist_ok=True)
     with alone(folder.parent.with_suffix(".lock"), "HDFS", tell):
         if not folder.exists():

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-import msgspec
-
 from holdfast.checkpoint.stores import TemporaryStoreError
 from holdfast.checkpoint.stores.hdfs import HdfsStore
 from holdfast.checkpoint.stores.webhdfs import WebHdfs
