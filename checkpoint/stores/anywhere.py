@@ -30,6 +30,9 @@ try:
 except ImportError as error:
     raise missing("this protocol", "train") from error
 
+PATTERNS = "*?["
+"""In a path, where fsspec moves and deletes: it would be other files, too."""
+
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -40,6 +43,11 @@ class FsspecStore:
         self._url = url
         with self._told("open", ""):
             self._files, root = _opened(url)
+        if set(root) & set(PATTERNS):
+            raise PermanentStoreError(
+                f"store: {url} has one of {PATTERNS} in it, and fsspec takes that for a pattern. "
+                "Give the job another storeUrl."
+            )
         self._root = PurePosixPath(root)
 
     def put(self, path: str, chunks: Iterable[Buffer]) -> None:

@@ -44,7 +44,8 @@ class HdfsStore:
         self._hdfs = WebHdfs(namenodes, user)
         self._root = PurePosixPath(root)
         self._where = f"hdfs://{namenodes}"
-        self._left_out: set[str] = set()
+        self.left_out: set[str] = set()
+        """DataNodes that have failed, and are not asked while there are others."""
 
     def put(self, path: str, chunks: Iterable[Buffer]) -> None:
         target = self._path(path)
@@ -141,16 +142,16 @@ class HdfsStore:
 
     def _located(self, method: str, op: str, path: str, **options: str) -> str:
         """At a DataNode that has not failed; where there is no other, at any."""
-        if self._left_out:
-            options["excludedatanodes"] = ",".join(sorted(self._left_out))
+        if self.left_out:
+            options["excludedatanodes"] = ",".join(sorted(self.left_out))
         try:
             return self._hdfs.redirected(method, op, path, **options)
         except TemporaryStoreError:
-            self._left_out.clear()
+            self.left_out.clear()
             raise
 
     def _leave_out(self, location: str) -> None:
-        self._left_out.add(self._hdfs.datanode(location))
+        self.left_out.add(self._hdfs.datanode(location))
 
     @contextmanager
     def _told(self, what: str, path: PurePosixPath) -> Iterator[None]:

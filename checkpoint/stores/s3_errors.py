@@ -17,6 +17,7 @@ from botocore.exceptions import (
     PartialCredentialsError,
     ProfileNotFound,
 )
+from botocore.exceptions import ConnectionError as NoConnection
 
 from holdfast.checkpoint.stores import (
     NotStored,
@@ -63,7 +64,7 @@ def told(error: BotoCoreError | ClientError, what: str, where: str) -> StoreErro
     if isinstance(error, ParamValidationError):
         return PermanentStoreError(f"{failed}: that is no name there. Give another storeUrl.")
     name = type(error).__name__
-    if isinstance(error, HTTPClientError):
+    if isinstance(error, NoConnection | HTTPClientError):
         return TemporaryStoreError(
             f"{failed}: the server does not answer ({name}). See AWS_ENDPOINT_URL. It is "
             "tried again."

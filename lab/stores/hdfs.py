@@ -23,6 +23,8 @@ USER = "holdfast"
 """Who may do everything there, whoever we are."""
 DATANODES = 2
 READY_WITHIN_S = 120.0
+SILENT_S = 3
+"""A DataNode speaks every second; a dead one counts as alive for a while."""
 LOOK_S = 0.1
 NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
 DATANODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
@@ -34,7 +36,7 @@ SOON = {
     "dfs.heartbeat.interval": "1",
     "dfs.namenode.heartbeat.recheck-interval": "1000",
     "dfs.client.block.write.locateFollowingBlock.initial.delay.ms": "10",
-    "dfs.client.socket-timeout": "3000",
+    "dfs.client.socket-timeout": "20000",
     "dfs.client.retry.window.base": "100",
 }
 """So that a test need not wait for minutes until a dead DataNode is known to be dead."""
@@ -99,26 +101,39 @@ class Hdfs:
     def datanode_pid(self, nth: int) -> int:
         return self._datanodes[nth].pid
 
-    def writer_of(self, prefix: str) -> int | None:
-        """Which DataNode has taken bytes of a file that is being written now, if one has."""
-        for nth in range(DATANODES):
-            being_written = (self._folder / f"data-{nth}").glob("current/*/current/rbw/blk_*")
-            if any(one.stat().st_size for one in being_written if one.suffix != ".meta"):
-                return nth
-        return None
+    def transfer_address(self, nth: int) -> str:
+        """By which HDFS knows the DataNode."""
+        return f"{HOST}:{self._ports[nth][0]}"
+
+    def writers(self) -> list[int]:
+        """The DataNodes that have taken bytes of a file which is being written now."""
+        return [nth for nth in range(DATANODES) if self._is_written_to(nth)]
+
+    def _is_written_to(self, nth: int) -> bool:
+        blocks = (self._folder / f"data-{nth}").glob("current/*/current/rbw/blk_*")
+        return any(one.suffix != ".meta" and one.stat().st_size for one in blocks)
+
+    def mend(self) -> None:
+        """Start what is dead, and wait until all is as it was."""
+        if self._namenode is not None and self._namenode.ended:
+            self.start_namenode()
+        for nth, process in tuple(self._datanodes.items()):
+            if process.ended:
+                self.start_datanode(nth)
+        self.wait_until_ready()
 
     def alive(self) -> int:
         """DataNodes that the NameNode hears."""
-        listed = self._metrics()
-        return sum(one["lastContact"] < 3 for one in listed.values())
+        heard = WebHdfs(self.address, USER).live_datanodes()
+        return sum(one["lastContact"] < SILENT_S for one in heard.values())
 
-    def wait_until_ready(self, datanodes: int = DATANODES) -> None:
-        """So many DataNodes are there, and a file can be written."""
+    def wait_until_ready(self) -> None:
+        """All DataNodes are there, and a file can be written."""
 
         def ready() -> bool:
             try:
                 HdfsStore(self.address, "/", user=USER).put("ready", [b"x"])
-                return self.alive() >= datanodes
+                return self.alive() == DATANODES
             except TemporaryStoreError:
                 return False
 
@@ -128,9 +143,6 @@ class Hdfs:
         for process in (*self._datanodes.values(), self._namenode):
             if process is not None:
                 process.kill()
-
-    def _metrics(self) -> dict[str, Any]:
-        return WebHdfs(self.address, USER).live_datanodes()
 
     def _wait(self, ready: Callable[[], bool]) -> None:
         deadline_s = time.monotonic() + READY_WITHIN_S

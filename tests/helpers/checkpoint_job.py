@@ -20,9 +20,19 @@ INTERVAL = 10
 class Job:
     """Ranks of a job in this process: their slots, their states, their orders to agents."""
 
-    def __init__(self, root: Path, world_size: int = 1, topology: Topology | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        world_size: int = 1,
+        topology: Topology | None = None,
+        *,
+        store_url: str = "",
+        elements: int = 4_000,
+    ) -> None:
         self.root = root
         self.store = root / "store"
+        self.store_url = store_url or f"file://{self.store}"
+        self.elements = elements
         self.world_size = world_size
         self.topology = topology or Topology(dp=world_size)
         self.epoch = 1
@@ -37,7 +47,7 @@ class Job:
                 rank=rank,
                 world_size=self.world_size,
                 slots=self.root / f"r{rank}",
-                store_url=f"file://{self.store}",
+                store_url=self.store_url,
                 store_interval_steps=INTERVAL,
                 topology=self.topology,
                 restore=restore,
@@ -53,18 +63,20 @@ class Job:
             "ranks": ranks,
             "world_size": self.world_size,
             "slots": {rank: str(self.root / f"r{rank}") for rank in ranks or slots},
-            "store_url": f"file://{self.store}",
+            "store_url": self.store_url,
             "store_interval_steps": INTERVAL,
         }
         return AgentOrder(**fields | changes)
 
     def save(self, step: int, *ranks: int) -> None:
         for rank in ranks or range(self.world_size):
-            assert self.ranks[rank].save(step, {"w": torch.full((4_000,), step + rank / 10)})
+            assert self.ranks[rank].save(
+                step, {"w": torch.full((self.elements,), step + rank / 10)}
+            )
 
     def restored(self, rank: int, found: Stored) -> torch.Tensor:
         wanted = Restore(source="store", step=found.step, epoch=found.epoch)
-        state = {"w": torch.zeros(4_000)}
+        state = {"w": torch.zeros(self.elements)}
         assert self.checkpointer(rank, wanted).restore(state) == found.step
         return state["w"]
 
