@@ -14,7 +14,7 @@ PYTEST_DRIVER := -m pytest -n 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kubernetes test test-driver test-kubernetes slowest control-plane check lint types layers format crd examples pins clean
+.PHONY: help setup demo demo-kubernetes test test-driver test-kubernetes slowest control-plane stores check lint types layers format crd examples pins clean
 
 help: ## Say what each target does
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,7 +30,7 @@ $(UV):
 
 $(STAMP): pyproject.toml requirements/pins.txt | $(UV)
 	@echo "installing Holdfast and its libraries, torch among them: about a minute cold"
-	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,kubernetes,postgres,tls,dev]'
+	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,kubernetes,postgres,s3,tls,dev]'
 	@touch $@
 
 demo: $(STAMP) ## A real training job on an emulated cluster loses a node and gets it back
@@ -39,7 +39,7 @@ demo: $(STAMP) ## A real training job on an emulated cluster loses a node and ge
 demo-kubernetes: $(STAMP) ## The same on a real Kubernetes, through kubectl (built with Go the first time, 4 to 10 minutes)
 	@$(BIN)/holdfast demo --cluster kubernetes $(if $(HOLDFAST_TEST_KUBECONFIG),--kubeconfig "$(HOLDFAST_TEST_KUBECONFIG)")
 
-test: $(STAMP) test-driver ## Run all tests but those on a real Kubernetes
+test: $(STAMP) test-driver ## Run all tests but those on a real Kubernetes (some need `make stores` once)
 	@$(BIN)/python $(PYTEST) -m "(torch or not alone) and not kubernetes"
 
 test-driver: $(DRIVER_STAMP) ## Run the tests of driver and protocol in an environment that has no torch
@@ -58,6 +58,9 @@ slowest: $(STAMP) ## Run tests (TESTS=tests/cli; else all) and list the thirty d
 
 control-plane: $(STAMP) ## Build Kubernetes from source, once: 4 to 10 minutes where there is Go
 	@$(BIN)/python -m holdfast.lab.kubernetes.build
+
+stores: $(STAMP) ## Fetch HDFS and build an S3 server, once: 1 to 2 minutes where there are Java, Maven and Go
+	@$(BIN)/python -m holdfast.lab.stores.build
 
 check: lint types layers ## Lint, formatting, types and layers
 

@@ -10,7 +10,7 @@ import errno
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from holdfast.checkpoint.stores import (
@@ -52,7 +52,7 @@ class FsspecStore:
 
     def put(self, path: str, chunks: Iterable[Buffer]) -> None:
         target = self._path(path)
-        new = f"{beside(target)}.{os.urandom(4).hex()}.tmp"
+        new = f"{beside(Path(target))}.{os.urandom(4).hex()}.tmp"
         given = _Given(chunks)
         try:
             with self._told("write", path, given):
@@ -177,9 +177,10 @@ class _Given:
 def _opened(url: str) -> tuple[Any, str]:
     """Its file system, and the path in it. Raises what its library does."""
     try:
-        return fsspec.core.url_to_fs(url, use_listings_cache=False, skip_instance_cache=True)
+        found: tuple[Any, str] = fsspec.core.url_to_fs(url, skip_instance_cache=True)
     except ImportError as error:
         raise PermanentStoreError(str(error)) from error
+    return found
 
 
 def _named(error: Exception, failed: str) -> StoreError:

@@ -9,7 +9,7 @@ import getpass
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from holdfast.checkpoint.stores import (
@@ -49,7 +49,7 @@ class HdfsStore:
 
     def put(self, path: str, chunks: Iterable[Buffer]) -> None:
         target = self._path(path)
-        new = f"{beside(target)}.{os.urandom(4).hex()}.tmp"
+        new = f"{beside(Path(target))}.{os.urandom(4).hex()}.tmp"
         with self._told("write", target):
             try:
                 self._publish(new, str(target), self._write(new, chunks))
