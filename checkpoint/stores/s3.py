@@ -42,7 +42,7 @@ class S3Store:
 
     def __init__(self, bucket: str, prefix: str) -> None:
         self._bucket = bucket
-        self._prefix = prefix.strip("/")
+        self.prefix = prefix.strip("/")
         with self._told("open", ""):
             self._s3: Any = boto3.session.Session().client(
                 "s3",
@@ -145,7 +145,7 @@ class S3Store:
     # ------------------------------------------------------------ both
 
     def _key(self, path: str) -> str:
-        return "/".join(part for part in (self._prefix, path) if part)
+        return "/".join(part for part in (self.prefix, path) if part)
 
     def _prefix_of(self, folder: str) -> str:
         key = self._key(folder)

@@ -47,15 +47,17 @@ class WebHdfs:
         return location
 
     def datanode(self, location: str) -> str:
-        """What `excludedatanodes` calls the DataNode of this URL."""
-        address = urlsplit(location).netloc
+        """What `excludedatanodes` calls the DataNode of this URL: by the port for its data, while
+        it counts as alive, else by its address alone.
+        """
+        host, _, port = urlsplit(location).netloc.partition(":")
+        with suppress(OSError):  # as it is told, else
+            host = socket.gethostbyname(host)
         with suppress(StoreError):
             for one in self.live_datanodes().values():
-                if one.get("infoAddr") == address:
+                if one.get("infoAddr") == f"{host}:{port}":
                     return str(one["xferaddr"])
-        with suppress(OSError):  # it is not told as alive any more: by its address alone
-            return socket.gethostbyname(address.partition(":")[0])
-        return address
+        return host
 
     def live_datanodes(self) -> dict[str, dict[str, Any]]:
         """What the NameNode counts about each that it hears. Raises `StoreError`."""

@@ -58,6 +58,10 @@ class S3:
                 raise RuntimeError(self._process.last_words())
             time.sleep(LOOK_S)
 
+    @property
+    def ended(self) -> bool:
+        return self._process is None or self._process.ended
+
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
