@@ -61,7 +61,8 @@ class FileStore:
     def get(self, path: str, *, begin: int = 0, end: int | None = None) -> Iterator[bytes]:
         target = self._root / path
         with _told("read", target), target.open("rb") as file:
-            file.seek(begin)
+            if begin:  # who reads from its beginning may read what has no places
+                file.seek(begin)
             left = sys.maxsize if end is None else end - begin
             while chunk := file.read(max(0, min(CHUNK_BYTES, left))):
                 left -= len(chunk)

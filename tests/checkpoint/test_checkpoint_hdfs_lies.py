@@ -64,7 +64,8 @@ class Handler(BaseHTTPRequestHandler):
         elif op == "OPEN":
             at, length = int(query["offset"]), int(query["length"])
             data = server.files[path][at : at + length]
-            self._answer(200, data if server.sends is None else server.sends, length=len(data))
+            sent = data if server.sends is None else server.sends[at:]
+            self._answer(200, sent, length=len(data))
         elif op == "GETFILESTATUS" and path in server.files:
             status = {"type": "FILE", "length": len(server.files[path])}
             self._answer(200, json.dumps({"FileStatus": status}).encode())

@@ -27,9 +27,9 @@ class Watched(FileStore):
         super().__init__(str(root))
         self.read: list[str] = []
 
-    def get(self, path: str) -> Iterator[bytes]:
+    def get(self, path: str, *, begin: int = 0, end: int | None = None) -> Iterator[bytes]:
         self.read.append(path)
-        return super().get(path)
+        return super().get(path, begin=begin, end=end)
 
     @property
     def shards(self) -> list[str]:
@@ -109,10 +109,10 @@ class Sick(Watched):
 
     at = folder_name(30, 1)
 
-    def get(self, path: str) -> Iterator[bytes]:
+    def get(self, path: str, *, begin: int = 0, end: int | None = None) -> Iterator[bytes]:
         if path.startswith(self.at):
             raise TemporaryStoreError(f"store: cannot read {path}: Input/output error.")
-        return super().get(path)
+        return super().get(path, begin=begin, end=end)
 
 
 def test_one_that_cannot_be_read_hides_no_older_one(store: Watched, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ torch = pytest.importorskip("torch")
 from checkpoint_agent import Start  # noqa: E402 - after the check for torch
 from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
 
+from holdfast.protocol import storeurl  # noqa: E402
+
 pytestmark = pytest.mark.torch
 
 
@@ -110,6 +112,5 @@ def test_a_store_that_is_none_is_told_in_a_sentence(tmp_path: Path, start: Start
     job.save(INTERVAL)
     report = agent.until(lambda report: report.store_error, "told")
     assert report.store_error == (
-        "storeUrl: 'gopher://host/path' is no store that this Holdfast knows. "
-        "Use file:///an/absolute/folder that every node can write to."
+        f"storeUrl: 'gopher://host/path' is no store that this Holdfast knows. {storeurl.FIX}"
     )

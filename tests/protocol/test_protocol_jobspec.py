@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.protocol import storeurl
 from holdfast.protocol.jobcheck import check
 from holdfast.protocol.jobspec import schema
 from holdfast.protocol.mistakes import BadDocument, Mistake
@@ -262,16 +263,33 @@ def test_text_that_no_program_can_be_given_is_a_mistake_beside_the_others(
 
 @pytest.mark.parametrize(
     "url",
-    "s3://bucket/x relative/dir file://relative file:a file: http://[ file:///a?b file:///a#b "
-    "file:///%00".split(),
+    "relative/dir file://relative file:a file: http://[ file:///a?b file:///a#b file:///%00 "
+    "fiel:///a gopher://host/a http://host/a memory://a s3: s3:///a s3://B/a s3://a s3://bck/a?b "
+    "hdfs:///a hdfs://host hdfs://host:port/a hdfs://host,/a hdfs://host:1/a#b gs://".split(),
 )
 def test_a_store_that_there_is_not_is_refused(url: str) -> None:
     found = mistakes(job(checkpoint={"storeUrl": url}))["spec.checkpoint.storeUrl"]
     assert found.value == f'"{url}"'
     assert "no store that this Holdfast knows" in found.why
-    assert found.fix == "Use file:///an/absolute/folder that every node can write to."
+    assert found.fix == storeurl.FIX
 
 
-@pytest.mark.parametrize("url", ["", "file:///data/ckpt", "file:///data/with%20space"])
-def test_a_folder_is_a_store(url: str) -> None:
+@pytest.mark.parametrize("url", ["sftp://me:hush@host/a", "s3://key:hush@bucket/a", "a://b:hush@c"])
+def test_a_password_in_a_url_is_refused_and_not_shown(url: str) -> None:
+    found = mistakes(job(checkpoint={"storeUrl": url}))["spec.checkpoint.storeUrl"]
+    assert "a password has no place in a URL" in found.why
+    assert "hush" not in repr(found)
+
+
+NETWORK = (
+    "hdfs://host/a hdfs://host:9870/ webhdfs://nn-1:9870,nn-2:9870/a/b s3://bucket s3://bucket/a "
+    "s3a://my.bucket-1/a gs://bucket/a sftp://me@host/a az://container/a"
+)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["", "file:///data/ckpt", "file:///data/with%20space", *NETWORK.split()],
+)
+def test_a_folder_or_a_server_is_a_store(url: str) -> None:
     assert check(job(checkpoint={"storeUrl": url})).spec.checkpoint.store_url == url
