@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
 from holdfast.checkpoint.stores import TemporaryStoreError
@@ -104,6 +105,11 @@ class Hdfs:
     def transfer_address(self, nth: int) -> str:
         """By which HDFS knows the DataNode."""
         return f"{HOST}:{self._ports[nth][0]}"
+
+    def datanode_at(self, location: str) -> int:
+        """Which DataNode a URL of WebHDFS names."""
+        port = urlsplit(location).port
+        return next(nth for nth, ports in enumerate(self._ports) if ports[1] == port)
 
     def writers(self) -> list[int]:
         """The DataNodes that have taken bytes of a file which is being written now."""

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,8 @@ from waiting import eventually
 
 from holdfast.checkpoint.fetch import whole
 from holdfast.checkpoint.stores import TemporaryStoreError, webhdfs
+from holdfast.checkpoint.stores import hdfs as stores_hdfs
+from holdfast.checkpoint.stores.datanode import Upload, taken
 from holdfast.checkpoint.stores.hdfs import HdfsStore
 from holdfast.lab.stores.hdfs import HOST, Hdfs
 from holdfast.protocol.messages import Stored
@@ -69,12 +72,25 @@ def unnamed(hdfs: Hdfs, folder: str) -> list[int]:
     return [one["length"] for one in listed if one["pathSuffix"].endswith(".tmp")]
 
 
-def beset(hdfs: Hdfs, fault: Callable[[int], None]) -> Iterator[bytes]:
-    """A file whose DataNode has the fault once it has taken some of it."""
+@pytest.fixture
+def speakers(hdfs: Hdfs, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The DataNodes to which files were given, the last one last."""
+    found: list[int] = []
+
+    def noted(location: str) -> AbstractContextManager[Upload]:
+        found.append(hdfs.datanode_at(location))
+        return taken(location)
+
+    monkeypatch.setattr(stores_hdfs, "taken", noted)
+    return found
+
+
+def beset(hdfs: Hdfs, fault: Callable[[], object]) -> Iterator[bytes]:
+    """A file in the middle of which something happens."""
     yield CHUNK
-    (nth, *_) = eventually(hdfs.writers, "a DataNode has some of it")
-    fault(nth)
-    yield from (CHUNK for _ in range(16))
+    eventually(hdfs.writers, "a DataNode has some of it")
+    fault()
+    yield from (CHUNK for _ in range(64))
 
 
 def test_a_writer_that_is_killed_leaves_no_file_that_counts(
@@ -98,20 +114,16 @@ def test_a_writer_that_is_killed_leaves_no_file_that_counts(
 
 
 def test_a_datanode_that_dies_under_a_write_ends_it_and_the_next_goes_elsewhere(
-    hdfs: Hdfs, store: HdfsStore
+    hdfs: Hdfs, store: HdfsStore, speakers: list[int]
 ) -> None:
     store.put("a", [b"older"])
-    killed: list[int] = []
-
-    def kill(nth: int) -> None:
-        hdfs.kill_datanode(nth)
-        killed.append(nth)
-
     with pytest.raises(TemporaryStoreError, match="cannot write hdfs://"):
-        store.put("a", beset(hdfs, kill))
+        store.put("a", beset(hdfs, lambda: hdfs.kill_datanode(speakers[-1])))
+    dead = speakers[-1]
+    assert store.left_out in ({hdfs.transfer_address(dead)}, {HOST})
     assert names(store) == ["a"]
-    again(lambda: store.put("b", [CHUNK, CHUNK]))  # though the dead one is still named
-    assert store.left_out <= {hdfs.transfer_address(killed[0]), HOST}
+    again(lambda: store.put("b", [CHUNK, CHUNK]))
+    assert speakers[-1] != dead, "though it is still named"
     assert read(store, "b") == CHUNK + CHUNK
     hdfs.mend()
     assert read(store, "a") == b"older"
@@ -131,27 +143,20 @@ def again(put: Callable[[], None]) -> None:
 
 
 def test_a_datanode_that_is_stopped_ends_the_write_and_is_left_out(
-    hdfs: Hdfs, store: HdfsStore, monkeypatch: pytest.MonkeyPatch
+    hdfs: Hdfs, store: HdfsStore, speakers: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stopped: list[int] = []
+    monkeypatch.setattr(webhdfs, "ANSWER_S", 10.0)
 
-    def stop(nth: int) -> None:
-        monkeypatch.setattr(webhdfs, "ANSWER_S", 5.0)
-        stopped.append(nth)
-        os.kill(hdfs.datanode_pid(nth), signal.SIGSTOP)
+    def stop() -> None:
+        os.kill(hdfs.datanode_pid(speakers[-1]), signal.SIGSTOP)
 
-    def beset_in_time() -> Iterator[bytes]:
-        yield from beset(hdfs, stop)
-
-    monkeypatch.setattr(webhdfs, "ANSWER_S", 20.0)
     try:
         with pytest.raises(TemporaryStoreError, match="does not answer"):
-            store.put("a", beset_in_time())
-        assert store.left_out in ({hdfs.transfer_address(stopped[0])}, {HOST})  # once it is dead
+            store.put("a", beset(hdfs, stop))
+        assert store.left_out in ({hdfs.transfer_address(speakers[-1])}, {HOST})  # once it is dead
         assert names(store) == []
     finally:
-        for nth in stopped:
-            os.kill(hdfs.datanode_pid(nth), signal.SIGCONT)
+        os.kill(hdfs.datanode_pid(speakers[-1]), signal.SIGCONT)
 
 
 def test_a_quota_that_is_used_up_is_told_as_a_full_disk_and_leaves_nothing(
@@ -173,7 +178,7 @@ def test_a_namenode_that_dies_under_a_write_ends_it_and_is_no_empty_store(
 ) -> None:
     store.put("a", [b"x"])
     with pytest.raises(TemporaryStoreError):
-        store.put("b", beset(hdfs, lambda _: hdfs.kill_namenode()))
+        store.put("b", beset(hdfs, hdfs.kill_namenode))
     with pytest.raises(TemporaryStoreError, match="does not answer"):
         store.entries("")
     with pytest.raises(TemporaryStoreError, match="does not answer"):
