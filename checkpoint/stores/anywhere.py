@@ -114,7 +114,7 @@ class FsspecStore:
         if (there := self._size(new)) != size:
             raise TemporaryStoreError(f"{there} of {size} bytes arrived")
         self._move(new, target)
-        if self._is_there(new):  # it does not replace
+        if self._is_there(new) and self._is_there(target):  # it does not replace
             self._files.rm_file(target)
             self._move(new, target)
         if self._is_there(new) or self._size(target) != size:
@@ -144,8 +144,6 @@ class FsspecStore:
         where = f"{self._url.rstrip('/')}/{path}"
         try:
             yield
-        except FileNotFoundError as error:
-            raise NotStored(f"store: {where} is not there") from error
         except StoreError as error:
             raise type(error)(
                 f"store: cannot {what} {where}: {error}. It is tried again."
@@ -153,6 +151,8 @@ class FsspecStore:
         except Exception as error:
             if given is not None and given.failed is error:
                 raise
+            if what == "read" and isinstance(error, FileNotFoundError):
+                raise NotStored(f"store: {where} is not there") from error
             raise _named(error, f"store: cannot {what} {where}") from error
 
 

@@ -113,6 +113,20 @@ def test_a_writer_that_is_killed_leaves_no_file_that_counts(
     assert names(store) == []
 
 
+def test_a_source_that_breaks_off_leaves_nothing_not_even_under_another_name(
+    hdfs: Hdfs, root: str, store: HdfsStore
+) -> None:
+    def fails() -> None:
+        raise RuntimeError("the slot is gone")
+
+    store.put("a", [b"older"])
+    with pytest.raises(RuntimeError, match="the slot is gone"):
+        store.put("a", beset(hdfs, fails))
+    assert unnamed(hdfs, root) == []
+    assert hdfs.writers() == []
+    assert read(store, "a") == b"older"
+
+
 def test_a_datanode_that_dies_under_a_write_ends_it_and_the_next_goes_elsewhere(
     hdfs: Hdfs, store: HdfsStore, speakers: list[int]
 ) -> None:
