@@ -1,6 +1,7 @@
 """An HDFS of one's own: a NameNode and two DataNodes, started, killed, and nothing of it left."""
 
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -139,7 +140,7 @@ class Hdfs:
         def ready() -> bool:
             try:
                 HdfsStore(self.address, "/", user=USER).put("ready", [b"x"])
-                return self.alive() == DATANODES
+                return self.alive() == DATANODES and all(map(_listens, self._ports))
             except TemporaryStoreError:
                 return False
 
@@ -183,6 +184,15 @@ class Hdfs:
         }
         for name, values in (("core-site.xml", core), ("hdfs-site.xml", hdfs)):
             (conf / name).write_text(_xml(values))
+
+
+def _listens(ports: tuple[int, ...]) -> bool:
+    """Whether a DataNode that was started is there: one that has died counts as alive for a bit."""
+    for port in ports:
+        with socket.socket() as trial:
+            if trial.connect_ex((HOST, port)):
+                return False
+    return True
 
 
 def _xml(values: dict[str, str]) -> str:
