@@ -54,10 +54,10 @@ def has_password(url: str) -> bool:
 
 def _is_known(place: Place, url: str) -> bool:
     scheme, authority, path = place
-    if "://" not in url or has_password(url):
-        return False
     if scheme == "file":
         return not authority and path.startswith("/")
+    if "://" not in url or has_password(url):
+        return False
     if scheme in HDFS:
         return bool(_AUTHORITY.fullmatch(authority)) and path.startswith("/")
     if scheme in S3:

@@ -74,8 +74,9 @@ class Upload:
 
     def _is_refused(self) -> bool:
         """Whether it has answered before the end: a quota, say."""
-        ready, _, _ = select.select([self._connection.sock], [], [], 0)
-        if not ready:
+        said = select.poll()
+        said.register(self._connection.sock, select.POLLIN)
+        if not said.poll(0):
             return False
         with heard(self._who):
             seen = self._connection.sock.recv(len(_CONTINUE) + 1, socket.MSG_PEEK)

@@ -289,7 +289,7 @@ NETWORK = (
 
 @pytest.mark.parametrize(
     "url",
-    ["", "file:///data/ckpt", "file:///data/with%20space", *NETWORK.split()],
+    ["", "file:///data/ckpt", "file:///data/with%20space", "file:/data", *NETWORK.split()],
 )
 def test_a_folder_or_a_server_is_a_store(url: str) -> None:
     assert check(job(checkpoint={"storeUrl": url})).spec.checkpoint.store_url == url
