@@ -18,6 +18,7 @@ from holdfast.protocol.messages import Stored
 
 boto3 = pytest.importorskip("boto3")
 
+from holdfast.checkpoint.stores import s3 as s3_module  # noqa: E402
 from holdfast.checkpoint.stores.s3 import S3Store  # noqa: E402 - after the check for boto3
 
 PART = bytes(17 << 20)
@@ -131,3 +132,12 @@ def test_a_save_whose_server_dies_in_its_middle_is_tried_again(
     found = job.look_up(agent).stored
     assert [one.step for one in found] == [INTERVAL]
     assert torch.equal(job.restored(0, found[0]), torch.full((job.elements,), float(INTERVAL)))
+
+
+def test_parts_grow_so_that_ten_thousand_hold_any_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(s3_module, "FLUSH_BYTES", 4)
+    monkeypatch.setattr(s3_module, "DOUBLE_AFTER_PARTS", 3)
+    parts = list(s3_module._parts([b"ab"] * 21))
+    assert [len(part) for part in parts] == [4, 4, 4, 8, 8, 8, 6]
+    assert b"".join(parts) == b"ab" * 21
+    assert list(s3_module._parts([])) == []
