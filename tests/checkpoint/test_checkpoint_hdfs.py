@@ -156,6 +156,7 @@ def again(put: Callable[[], None]) -> None:
     eventually(done, "it is written")
 
 
+@pytest.mark.slow
 def test_a_datanode_that_is_stopped_ends_the_write_and_is_left_out(
     hdfs: Hdfs, store: HdfsStore, speakers: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
