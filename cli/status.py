@@ -239,7 +239,7 @@ def _still(incident: dict[str, Any], job: dict[str, Any]) -> str:
     """Whether it is over: a job that does again what was lost trains, and loses no more."""
     if not incident["open"] or incident["recovered_s"] is not None:
         return ""
-    runs_again = job["phase"] == Phase.RUNNING and "restore" in incident["stages_s"]
+    runs_again = job["phase"] == Phase.RUNNING and "fork" in incident["stages_s"]
     return ", not yet as far as it was" if runs_again else ", not back yet"
 
 

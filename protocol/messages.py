@@ -376,6 +376,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     delayed_s: float = 0.0  # for which its main thread could run and had no processor
     throttled_s: float = 0.0  # for which its cgroup had used up its share of processors
     stopped_s: float = 0.0  # for which it was seen to be stopped (SIGSTOP)
+    starts_s: dict[str, float] = {}  # how long ago it had met, loaded, stepped; in its first steps
 
 
 class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

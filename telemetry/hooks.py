@@ -203,6 +203,7 @@ def _meeting() -> Iterator[None]:
     finally:
         if recorder is not None:
             recorder.waited(outer)
+            recorder.is_past("group")
 
 
 def _hook_waits(c10d: Any) -> None:

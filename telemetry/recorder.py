@@ -58,6 +58,7 @@ class Recorder:
         self._frames = Frames(ring)
         self._calls = Calls(ring)
         self._pulse = 0
+        self._stepped = False
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         # Optimizer steps are counted from this process's start, until the script gives numbers.
@@ -90,6 +91,12 @@ class Recorder:
         return before
 
     # ------------------------------------------------------------ steps and phases
+
+    def is_past(self, start: str) -> None:
+        """One of `schema.STARTS` is over; the last one before the first step counts."""
+        if not self._stepped:
+            at = schema.STARTED_AT + schema.STARTS.index(start)
+            self.ring.word(at, time.monotonic_ns())
 
     def stepped(self) -> None:
         """An optimizer step ended; ignored once the script reports its steps itself."""
@@ -154,6 +161,8 @@ class Recorder:
 
     def _set_step(self, step: int) -> None:
         self.step = step
+        self.is_past("step")
+        self._stepped = True
         if self._until_step:
             self._until_step = ""
             self._store_pause()
@@ -195,6 +204,8 @@ class Recorder:
             self._paused.remove(name)
             self.clock.pauses(False)
             self._store_pause()
+            if name == schema.LOADING:
+                self.is_past("restore")
 
     def saved(self) -> None:
         """The script saved by itself: where it does not number its steps, they count from here."""

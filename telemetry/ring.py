@@ -177,6 +177,11 @@ class RingReader:
         """A number that differs where the main thread's stack does; 0: it is not known."""
         return int(schema.FRAME.unpack(self._record(schema.FRAME_AT, schema.FRAME.size))[1])
 
+    def starts_s(self) -> dict[str, float]:
+        """When each of `schema.STARTS` was over, in seconds of this machine's monotonic clock."""
+        words = [self._word(schema.STARTED_AT + at) for at in range(len(schema.STARTS))]
+        return {name: at / 1e9 for name, at in zip(schema.STARTS, words, strict=True) if at}
+
     def recent(self) -> tuple[Recent, ...]:
         """The last collectives of each group, as far as they can be read now."""
         groups = self._below(schema.GROUP_SLOTS, self._word(schema.GROUPS), "groups")

@@ -25,11 +25,17 @@ MEMBER_SLOTS: Final = 16_384
 WORDS_AT: Final = 128
 PULSE, PARTIAL, GROUPS, PEERS, PHASES, WAITING, PAUSE, SAVED_AT = range(8)
 CALL, SLEEP_MS, SLEEP_LEFT_MS = range(8, 11)
+STARTED_AT: Final = 11
 WORDS: Final = 16
 """Words for the whole rank: pulse, bits of PARTS missing, slots used, whether it waits, in which of
 PAUSES it is, and the step at which it last saved; while its main thread stands at one line: in
 which of CALLS, how long the one sleep that it is in takes at most, and for how long it still lasts
-(both 0: it is in none whose end is known)."""
+(both 0: it is in none whose end is known). From STARTED_AT on, for each of STARTS, when that was
+over, on the monotonic clock of its machine in nanoseconds (0: it is not)."""
+
+STARTS: Final = ("group", "restore", "step")
+"""What a rank does from its fork to the end of its first step: it meets the others, loads its
+state, and trains."""
 
 PARTS: Final = (
     "collectives",
@@ -94,11 +100,12 @@ KINDS: Final = tuple(
 """Names of collectives by the number that a GROUP record holds."""
 
 SAVING: Final = "saves"
+LOADING: Final = "loads"
 PAUSES: Final = (
     "",
     SAVING,
     "saves its state",
-    "loads",
+    LOADING,
     "compiles",
     "starts a data loader",
     "evaluates",

@@ -30,8 +30,8 @@ LOOK_AFTER_S = 1.0
 """A rank that has stood still for so long is looked at for what else it does (bytes, children), and
 for which collectives it was in."""
 TELL_UNTIL_S = 10.0
-"""So long that several heartbeats have those collectives: of a job of thousands that stands for
-minutes they would be megabytes a second."""
+"""So long that several heartbeats have those collectives, and how a rank started: of a job of
+thousands that stands for minutes they would be megabytes a second."""
 
 _log = LazyLogger()
 
@@ -194,7 +194,13 @@ class Ring:
             delayed_s=delayed_s,
             throttled_s=throttled_s,
             stopped_s=self._stopped_s,
+            starts_s=self._starts_s(now),
         )
+
+    def _starts_s(self, now: float) -> dict[str, float]:
+        """How long ago each stage of its start was over; nothing once that is long ago."""
+        ages = {name: max(0.0, now - at_s) for name, at_s in self._reader.starts_s().items()}
+        return ages if ages.get("step", 0.0) < TELL_UNTIL_S else {}
 
     def _state(self) -> str:
         stat = procstat.stat(self._pid)

@@ -370,6 +370,11 @@ class Found(Event, frozen=True):
     finding: Finding
 
 
+Ages = dict[str, float]
+"""How long ago the last rank of an attempt was past each stage of its start
+(`telemetry.schema.STARTS`), in seconds; what nobody told is left out."""
+
+
 class StepsRepeated(OfEpoch, frozen=True):
     """First step of an attempt whose ranks count from their own start, as earlier ones did. Once
     each.
@@ -380,6 +385,7 @@ class StepsRepeated(OfEpoch, frozen=True):
 
     since: int
     before: int
+    starts_s: Ages = {}
 
 
 class Reached(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -414,6 +420,7 @@ class ProgressSeen(OfEpoch, frozen=True):
     step: int | None = None
     before: int | None = None
     stepless: bool = False
+    starts_s: Ages = {}
 
 
 # ---------------------------------------------------------------- how effects ended

@@ -153,17 +153,24 @@ def _without_short_search(entries: Sequence[Entry], at: int, why: str) -> str:
 
 def timeline(incident: Incident) -> dict[str, float]:
     """Seconds that each stage of the last recovery took, in order; only those that it had."""
+    again = incident.stepped_s is not None and incident.steps_lost
     marks = {
         "stop": incident.suspended_s,
         "diagnose": incident.diagnosed_s,
         "replace": incident.replaced_s,
-        "restore": incident.restored_s,
-        "step": incident.resumed_s,
+        "rendezvous": incident.seated_s,
+        "fork": incident.restored_s,
+        "group": incident.grouped_s,
+        "restore": incident.loaded_s,
+        "step": incident.stepped_s if again else incident.resumed_s,
+        "redo": incident.resumed_s if again else None,
     }
     first = incident.anew_s is None
     spans, last_s = {}, incident.found_s if incident.anew_s is None else incident.anew_s
     if first and incident.stalled_s:
         spans["detect"] = round(incident.stalled_s, 3)
+    if incident.seen_s is not None:
+        spans["decide"] = round(max(0.0, last_s - incident.seen_s), 3)
     for name, at_s in marks.items():
         if at_s is not None:
             spans[name] = round(max(0.0, at_s - last_s), 3)

@@ -43,8 +43,8 @@ class RankSeen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one job. `ranks`, `groups`, `ended` and `jumps` are filled in place: a copy for each
-    heartbeat of thousands of nodes would cost more than all detectors."""
+    """State of one job. `ranks`, `groups`, `starts`, `ended` and `jumps` are filled in place: copies
+    for each heartbeat of thousands of nodes would cost more than all detectors."""
 
     expected: Expectation
     began_s: float  # when this attempt was first expected
@@ -55,6 +55,7 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     unheard_s: float = -math.inf  # nobody listened until then: no time is compared with an earlier
     pace: Pace = Pace()
     rhythm: Pace = Pace()  # of collectives, for a job of which no step was ever seen
+    starts: dict[str, float] = {}  # when its slowest rank was past each stage of its start
     ended: dict[str, tuple[int, float]] = {}  # by node: what its ranks had done as one died; when
     progressed: bool = False
     saved: int = 0  # of ranks that count from their own start: how far its script had saved, and
@@ -126,7 +127,16 @@ def heard(job: JobSeen, beat: Heartbeat, now: float) -> None:
             before = job.ranks.get(progress.rank)
             if before is not None and before.heard_s > job.unheard_s:
                 _compare(job, beat, before, now)
+            _starts(job, progress, before, now)
             job.ranks[progress.rank] = _rank(before, kept(job.groups, progress), beat.uptime_s, now)
+
+
+def _starts(job: JobSeen, progress: RankProgress, before: RankSeen | None, now: float) -> None:
+    """When the last rank had met the others, loaded its state, and done its first step."""
+    if before is not None and "step" in before.progress.starts_s:
+        return
+    for name, age_s in progress.starts_s.items():
+        job.starts[name] = max(now - age_s, job.starts.get(name, 0.0))
 
 
 def _compare(job: JobSeen, beat: Heartbeat, before: RankSeen, now: float) -> None:

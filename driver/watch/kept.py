@@ -28,6 +28,7 @@ def kept(groups: Groups, seen: RankProgress) -> RankProgress:
         wall_s=_NO_TIMES,
         thread_s=_NO_TIMES,
         recent=(),
+        starts_s=seen.starts_s or _NO_TIMES,
     )
 
 

@@ -199,7 +199,10 @@ class Watch:
     def _stepped(self, name: str, now: float) -> list[AnyEvent]:
         context = self._context
         context.jobs[name], steps = jobs.stepped(context.jobs[name], now, context.period_s)
-        return [_progress(context.expected[name], each) for each in steps]
+        if not steps:
+            return []
+        ages = {stage: now - at_s for stage, at_s in context.jobs[name].starts.items()}
+        return [_progress(context.expected[name], each, ages) for each in steps]
 
     def _stands(self, name: str, now: float) -> bool:
         """Whether the job has stood still for so long that its nodes are to probe each other."""
@@ -213,10 +216,19 @@ class Watch:
         return over or self._nodes.most_have_reported()
 
 
-def _progress(expected: Expectation, told: jobs.Begun | jobs.Further) -> AnyEvent:
+def _progress(
+    expected: Expectation, told: jobs.Begun | jobs.Further, starts_s: dict[str, float]
+) -> AnyEvent:
     job, epoch = expected.job, expected.epoch
     if isinstance(told, jobs.Begun):
-        return StepsRepeated(job=job, epoch=epoch, since=told.saved, before=told.furthest)
+        return StepsRepeated(
+            job=job, epoch=epoch, since=told.saved, before=told.furthest, starts_s=starts_s
+        )
     return ProgressSeen(
-        job=job, epoch=epoch, step=told.step, before=told.before, stepless=told.stepless
+        job=job,
+        epoch=epoch,
+        step=told.step,
+        before=told.before,
+        stepless=told.stepless,
+        starts_s=starts_s,
     )

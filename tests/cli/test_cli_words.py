@@ -270,7 +270,7 @@ def test_status_names_the_last_fault_that_joined_an_incident() -> None:
 
 
 def test_status_tells_a_job_that_does_lost_steps_again_from_one_that_is_down() -> None:
-    hit = {**INCIDENT, "stages_s": {"stop": 0.05, "restore": 0.2}}
+    hit = {**INCIDENT, "stages_s": {"stop": 0.05, "fork": 0.2}}
     for phase, told in (("Running", "not yet as far as it was"), ("Suspending", "not back yet")):
         shown = status._lost({**JOB, "phase": phase}, [hit])
         assert shown[0] == "lost    not known yet: 1 fault"

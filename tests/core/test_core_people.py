@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
+from holdfast.driver.adapters.rest.views import incident_view
 from holdfast.driver.core import events as e
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.handlers.parking import leave_alone
@@ -170,9 +170,67 @@ def test_the_times_of_an_incident_add_up(training) -> None:
     life.progress(2)
     incident = life.incident
     spans = timeline(incident)
-    assert list(spans) == ["stop", "restore", "step"]
-    assert sum(spans.values()) == pytest.approx(incident.resumed_s - incident.found_s, abs=2e-3)
-    assert timeline(replace(incident, suspended_s=None, restored_s=None, resumed_s=None)) == {}
+    assert list(spans) == ["decide", "stop", "rendezvous", "fork", "step"]
+    assert spans["decide"] == pytest.approx(life.policy.gather_s)
+    assert sum(spans.values()) == pytest.approx(incident.resumed_s - incident.seen_s, abs=2e-3)
+    down_s = incident_view(incident).down_s
+    assert sum(spans.values()) == pytest.approx(down_s + life.policy.gather_s, abs=2e-3)
+
+
+def recovered(life, ages: dict[str, float], step: int):
+    """A rank dies, all begin again at once, and 2 s later tell how their start went."""
+    life.dies(3, signal=9, step=10)
+    life.answer(snapshots=[(10, life.job.history[0].epoch)])
+    life.now += 2.0
+    event = e.ProgressSeen(job="job", epoch=life.job.epoch, step=step, before=10, starts_s=ages)
+    life.do(event)
+    return life.incident
+
+
+AGES = {"group": 1.9, "restore": 1.6, "step": 1.0}
+
+
+def test_what_ranks_told_of_their_start_are_stages_of_the_recovery(training) -> None:
+    spans = timeline(recovered(training(), AGES, 11))
+    assert list(spans)[-3:] == ["group", "restore", "step"]
+    assert [spans[stage] for stage in AGES] == pytest.approx([0.1, 0.3, 0.6], abs=0.02)
+
+
+def test_a_recovery_ends_with_the_first_step_and_not_when_that_was_heard_of(training) -> None:
+    life = training()
+    assert recovered(life, AGES, 11).resumed_s == pytest.approx(life.now - 1.0)
+
+
+def test_steps_that_are_done_again_are_a_stage_behind_the_first_step(training) -> None:
+    life = training()
+    life.dies(3, signal=9, step=10)
+    life.answer(snapshots=[(6, life.job.history[0].epoch)])
+    life.now += 2.0
+    life.do(
+        e.ProgressSeen(job="job", epoch=life.job.epoch, step=11, before=10, starts_s=AGES),
+    )
+    spans = timeline(life.incident)
+    assert spans["step"] == pytest.approx(0.6)
+    assert spans["redo"] == pytest.approx(1.0)
+    assert life.incident.resumed_s == life.now
+
+
+def test_stages_that_nobody_told_are_left_out(training) -> None:
+    assert "group" not in timeline(recovered(training(), {}, 11))
+
+
+def test_a_second_recovery_of_an_incident_tells_of_its_own_start_alone(training) -> None:
+    life = training()
+    life.dies(3, signal=9, step=10)
+    life.answer()
+    life.now += 2.0
+    again = e.StepsRepeated(
+        job="job", epoch=life.job.epoch, since=0, before=10, starts_s={"step": 1.0}
+    )
+    life.do(again)
+    assert "step" in timeline(life.incident)
+    life.dies(3, signal=9, step=5)
+    assert list(timeline(life.incident)) == ["decide"]
 
 
 @pytest.mark.parametrize(

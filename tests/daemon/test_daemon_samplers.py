@@ -5,6 +5,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,7 +22,7 @@ from holdfast.daemon.samplers.logs import TOLD_A_WINDOW, WINDOW_S, KernelLog
 from holdfast.daemon.samplers.nics import MOST_OVER, WRAP, Nics, grown
 from holdfast.daemon.samplers.pressure import HostPressure
 from holdfast.daemon.samplers.processes import Sibling
-from holdfast.daemon.samplers.progress import FORGET_GONE_S, Progress
+from holdfast.daemon.samplers.progress import FORGET_GONE_S, TELL_UNTIL_S, Progress
 from holdfast.daemon.samplers.tail import Tail
 from holdfast.kit import procstat
 from holdfast.kit.clock import SystemClock
@@ -279,6 +280,22 @@ def test_still_is_since_progress_and_silent_since_the_pulse(tmp_path: Path) -> N
     progress.sample(13.0)
     (seen,) = progress.ranks(14.0)
     assert (seen.still_s, seen.silent_s) == (3.0, 1.0)
+
+
+def test_how_long_ago_a_rank_started_is_told_until_it_has_trained_for_a_while(
+    tmp_path: Path,
+) -> None:
+    recorder = Recorder(RingWriter(tmp_path / "job.e1.r0.ring", rank=0, epoch=1))
+    progress = Progress(tmp_path)
+    progress.sample(time.monotonic())
+    recorder.is_past("group")
+    recorder.stepped()
+    now = time.monotonic()
+    (seen,) = progress.ranks(now + 5.0)
+    assert list(seen.starts_s) == ["group", "step"]
+    assert seen.starts_s["step"] == pytest.approx(5.0, abs=1.0)
+    (seen,) = progress.ranks(now + TELL_UNTIL_S)
+    assert seen.starts_s == {}
 
 
 # ---------------------------------------------------------------- probes

@@ -6,6 +6,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -134,6 +135,25 @@ def test_what_the_writer_stores_is_what_the_reader_reads(tmp_path: Path) -> None
     assert (seen.peers[0].peer, seen.peers[0].sends, seen.peers[0].receives) == (4, 1, 1)
     assert seen.wall_s["forward"] > 0
     assert seen.partial == ()
+
+
+def test_the_stages_of_its_start_are_told_and_stand_once_it_has_done_a_step(tmp_path: Path) -> None:
+    recorder = Recorder(RingWriter(tmp_path / "r.ring", rank=0, epoch=1))
+    reader = RingReader(tmp_path / "r.ring")
+    assert reader.starts_s() == {}
+    recorder.is_past("group")
+    with recorder.pause(schema.LOADING):
+        assert list(reader.starts_s()) == ["group"]
+    recorder.stepped()
+    starts_s = reader.starts_s()
+    assert list(starts_s) == list(schema.STARTS)
+    assert sorted(starts_s.values()) == list(starts_s.values())
+    assert 0 <= time.monotonic() - starts_s["step"] < 60
+    recorder.stepped()
+    recorder.is_past("group")
+    with recorder.pause(schema.LOADING):
+        pass
+    assert reader.starts_s() == starts_s
 
 
 @pytest.mark.parametrize(

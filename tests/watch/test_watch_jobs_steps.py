@@ -201,3 +201,38 @@ def test_nodes_that_say_nothing_more_went_on_at_their_pace_until_the_first_death
     script.world.go(60)
     script.world.watch.observed(script.death(heard + 99, script.world.names[0]))
     assert script.world.watch.completed_step("job") == heard + 3
+
+
+@pytest.mark.parametrize("own_numbers", [True, False])
+def test_the_last_rank_says_when_an_attempt_had_started(cluster: Any, own_numbers: bool) -> None:
+    """Rank 3 is the last of four, and told of its start for as long as that is young."""
+    world = cluster(2)
+    began = world.now
+
+    def started(seen: Any) -> Any:
+        age_s = world.now - began + (0.3 if seen.rank == 3 else 0.6)
+        told = {"group": age_s + 0.1, "step": age_s} if age_s < 2.0 else {}
+        return replace(seen, partial=() if own_numbers else ("step numbers",), starts_s=told)
+
+    world.alter = started
+    world.go(3.0)
+    (first,) = world.seen
+    assert first.starts_s == pytest.approx({"group": 0.5, "step": 0.4})
+    world.epoch += 1
+    world.step, world.alter = 0, lambda seen: replace(seen, partial=("step numbers",))
+    world.expect()
+    world.go(30.0)
+    assert world.seen[-1].epoch == 2
+    assert world.seen[-1].starts_s == {}, "the start of another attempt is no word of this one"
+
+
+def test_a_start_is_known_where_the_first_new_step_is_long_after_it(cluster: Any) -> None:
+    world = cluster(1, best_step=60)
+    began = world.now
+    world.alter = lambda seen: replace(
+        seen, starts_s={"step": world.now - began} if world.now < began + 1 else {}
+    )
+    world.go(20.0)
+    (first,) = world.seen
+    assert first.step > 60
+    assert first.starts_s["step"] > 10.0

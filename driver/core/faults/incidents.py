@@ -4,7 +4,7 @@ Called by the recovery and the machines. Pure. Faults of a job that has an open 
 down to it; losses of nodes within a short time are one incident, also across jobs.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Unpack
 
@@ -199,10 +199,36 @@ def recovers_anew(turn: Turn, job: Job, number: int) -> None:
         turn.incident(
             number,
             anew_s=turn.now,
+            seen_s=None,
             suspended_s=None,
             diagnosed_s=None,
             replaced_s=None,
+            seated_s=None,
             restored_s=None,
+            grouped_s=None,
+            loaded_s=None,
+            stepped_s=None,
+        )
+
+
+def note_seen(turn: Turn, job: Job, failed_s: float | None) -> None:
+    """When the end of a rank was heard of by which the fault was found; not where a later one
+    joined, nor where the job is given up at once."""
+    incident = turn.incidents.get(job.incident or 0)
+    if incident is not None and turn.now in (incident.found_s, incident.anew_s):
+        turn.incident(incident.id, seen_s=failed_s)
+
+
+def note_starts(turn: Turn, job: Job, ages: Mapping[str, float]) -> None:
+    """What the ranks of the attempt that it recovered by told of their start, the last of them."""
+    at = {name: turn.now - age_s for name, age_s in ages.items()}
+    if at:
+        note(
+            turn,
+            job,
+            grouped_s=at.get("group"),
+            loaded_s=at.get("restore"),
+            stepped_s=at.get("step"),
         )
 
 
@@ -213,7 +239,9 @@ def note_resumed(turn: Turn, job: Job, before: int | None) -> None:
     incident = turn.incidents.get(job.incident or 0)
     if incident is not None and before is not None and job.name in incident.rollbacks:
         lost = loss.furthest(incident.rollbacks[job.name], before)
-        turn.put_incident(_with_rollback(incident, job, lost))
+        incident = turn.put_incident(_with_rollback(incident, job, lost))
+    if incident is not None and incident.stepped_s is not None and incident.steps_lost == 0:
+        note(turn, job, resumed_s=incident.stepped_s)  # heartbeats tell it later than it was
 
 
 def note_restored(turn: Turn, job: Job, step: int, reached: int | None) -> None:

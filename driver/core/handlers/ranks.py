@@ -134,6 +134,7 @@ def on_exited(turn: Turn, event: e.RanksExited) -> None:
     ranks = ", ".join(str(status.rank) for status in new)
     turn.say(f"rank {ranks} on {event.node} ended")
     if any(failed(status) for status in new):
+        turn.job(job.name, failed_s=turn.now if job.failed_s is None else job.failed_s)
         _gather(turn, job.name)
 
 
@@ -167,6 +168,7 @@ def on_repeated(turn: Turn, event: e.StepsRepeated) -> None:
     job = current(turn, event)
     if job is None or not job.seated or job.progressed or job.restore is not None:
         return
+    incidents.note_starts(turn, job, event.starts_s)
     incidents.note_repeats(turn, job, event.since, event.before)
     turn.say(f"{job.name} began again {_where(event)}", job.name)
 
@@ -195,6 +197,7 @@ def on_progress(turn: Turn, event: e.ProgressSeen) -> None:
     least = 0 if event.stepless else 1  # of steps that nobody counts there was one
     facts.got_on(turn, job.name, least if event.step is None else event.step)
     turn.say(f"{job.name} {_went_on(turn, job, event)}", job.name)
+    incidents.note_starts(turn, job, event.starts_s)
     incidents.note_resumed(turn, job, event.before)
     incidents.back(
         turn, job.name, "training again" if event.step is None else f"back at step {event.step}"

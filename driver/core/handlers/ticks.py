@@ -95,6 +95,7 @@ def _judged(turn: Turn, job: Job) -> None:
     fault = root_cause.judge(job, exits_of(turn.nodes, job))
     if fault is not None:
         next_step.recover(turn, job.name, fault)
+        incidents.note_seen(turn, turn.jobs[job.name], job.failed_s)
 
 
 def _no_stacks(turn: Turn, job: Job) -> None:

@@ -59,6 +59,7 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> None:
         seats=(),
         restore=None,
         tally=Tally(ending=ending),
+        failed_s=None,
         unlike=None,
         held=None,
         progressed=False,
@@ -108,6 +109,7 @@ def seat(turn: Turn, name: str) -> bool:
         waiting="",
     )
     turn.set_timer(name, Timer.START, job.plan.start_s)
+    incidents.note(turn, job, seated_s=turn.now)
     reached = restore_step.reached(job, told)
     before = max(job.best_step or 0, reached or 0)
     turn.say(f"{name} starts attempt {job.attempt + 1} {_origin(job, choice, before)}", name)

@@ -49,6 +49,7 @@ class JobChanges(TypedDict, total=False):
     seats: tuple[Seat, ...]
     restore: RestorePoint | None
     tally: Tally
+    failed_s: float | None
     exits: tuple[Exited, ...]
     unlike: Fault | None
     ended: int
@@ -84,10 +85,15 @@ class IncidentChanges(TypedDict, total=False):
     table: Table | None
     evicted: tuple[str, ...]
     anew_s: float | None
+    seen_s: float | None
     suspended_s: float | None
     diagnosed_s: float | None
     replaced_s: float | None
+    seated_s: float | None
     restored_s: float | None
+    grouped_s: float | None
+    loaded_s: float | None
+    stepped_s: float | None
     resumed_s: float | None
     closed_s: float | None
     overtaken: bool
