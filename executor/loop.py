@@ -45,6 +45,8 @@ from holdfast.protocol.messages import (
 )
 from holdfast.protocol.version import PROTOCOL_VERSION
 
+FIRST_LOOK_S = 0.5
+"""After a start: then the next one is made ready for, too."""
 LOOK_EVERY_S = 3.0
 """While ranks run: how often to see whether they have imported more than the launcher has, and
 whether the kernel has killed anything for want of memory."""
@@ -175,23 +177,29 @@ class Executor:
         ranks = {pid: rank for rank, pid in self._ranks.pids.items()}
         killed = await self._sweep.clear(grace_s, tuple(ranks))
         self._ranks.cleared()
+        wanted = self._state.desired.job if self._state.desired else None
+        if wanted is None:
+            self._spawner.hold_ready(0)
         if self._settings.show_output:
-            wanted = self._state.desired.job if self._state.desired else None
             for last in self._left_here.told(wanted):
                 self._link.answer(last)
         self.tell(ev.Cleared(killed=tuple(sorted(ranks[pid] for pid in killed))))
 
     def _kept(self) -> set[int]:
         """Processes that a Clear leaves alone."""
-        return {pid for pid in (self._spawner.launcher.pid, self._agent.pid) if pid is not None}
+        agent = () if self._agent.pid is None else (self._agent.pid,)
+        return {*self._spawner.launcher.pids, *agent}
 
     async def _run_ranks(self, order: do.StartRanks) -> None:
         self._left_here.started(order.desired)
         await self._ranks.start(order)
+        wait_s = FIRST_LOOK_S
         while self._ranks.pids:
-            await asyncio.sleep(LOOK_EVERY_S)
+            await asyncio.sleep(wait_s)
             self._spawner.learn()
+            self._spawner.hold_ready(len(order.seats) + order.desired.host_rendezvous)
             self._ranks.look()
+            wait_s = LOOK_EVERY_S
 
     async def _diagnose(self, order: DiagnosticOrder) -> None:
         result = await diagnose(self._spawner, self._settings.node, order)

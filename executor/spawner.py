@@ -80,6 +80,10 @@ class Spawner:
             self.modules = tuple(dict.fromkeys((*self.modules, *names)))
             self.launcher.import_more(self.modules)
 
+    def hold_ready(self, spares: int) -> None:
+        """Have so many ranks-to-be that only wait for their programs."""
+        self.launcher.hold_ready(spares)
+
     async def uses_torch(self) -> bool:
         """Whether the task imports torch, of itself or through what it names.
 

@@ -9,7 +9,7 @@ import ctypes
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -84,6 +84,10 @@ class Children:
             asyncio.get_running_loop().call_soon(on_exit, pid, early)
             return
         self._watched[pid] = on_exit
+
+    def has_any(self, pids: Collection[int]) -> bool:
+        """Whether one of these that is watched has not ended."""
+        return any(pid in self._watched for pid in pids)
 
     def forget_strays(self) -> None:
         """Drop the exits that nobody asked for; called when nothing is being started."""

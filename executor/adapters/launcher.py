@@ -15,6 +15,7 @@ import msgspec
 
 from holdfast.executor.adapters.arrivals import Arrivals
 from holdfast.executor.adapters.children import Children, Exit
+from holdfast.executor.adapters.spares import Spares
 from holdfast.executor.launcher import BOOT
 from holdfast.executor.launcher.orders import (
     Declined,
@@ -23,6 +24,7 @@ from holdfast.executor.launcher.orders import (
     Import,
     Imported,
     Program,
+    Spare,
 )
 from holdfast.kit.effort import Effort, Standstill, effort
 
@@ -60,10 +62,17 @@ class Launcher:
         self._ids = 0
         self._answers: dict[int, asyncio.Future[int]] = {}
         self._arrivals = Arrivals()
+        self._spares = Spares(children)
+        self._importing = False
         self._settled = asyncio.Event()
         self.pid: int | None = None
         self.state = "cold"
         self.has_torch = False
+
+    @property
+    def pids(self) -> set[int]:
+        """Its own, and those of its spares: they are nobody's rank."""
+        return {*self._spares.pids, *(() if self.pid is None else (self.pid,))}
 
     @property
     def busy(self) -> bool:
@@ -89,7 +98,16 @@ class Launcher:
         more = [name for name in modules if name not in known and name not in self._skip]
         self._order[2].extend(more)
         if more:
+            self._spares.drop()  # they would lack these
+            self._importing = True
             self._send(Import(modules=tuple(more), gently=True))
+
+    def hold_ready(self, spares: int) -> None:
+        """Have so many children forked ahead, that wait for their programs."""
+        self._spares.wanted = spares
+        if not spares:
+            self._spares.drop()
+        self._fork_spares()
 
     def forced(self, env: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
         """What a child has to set and unset to be rid of the launcher's own environment."""
@@ -108,18 +126,42 @@ class Launcher:
         """The pid of a child that becomes `program`; waits for the warm-up. Raises `NoLauncher`."""
         if not await self.warm() or self._link is None:
             raise NoLauncher(self.state)
+        order = Fork(id=self._next_id(), program=program)
+        if (pid := self._spares.start(order, stdout, stderr)) is not None:
+            return pid
+        return await asyncio.shield(self._ordered(order, [stdout, stderr]))
+
+    def _next_id(self) -> int:
         self._ids += 1
-        answer = asyncio.get_running_loop().create_future()
-        self._answers[self._ids] = answer
+        return self._ids
+
+    def _ordered(self, order: Fork | Spare, fds: list[int]) -> asyncio.Future[int]:
+        """The pid of the child that is ordered, to come. Raises `NoLauncher`."""
+        if self._link is None:
+            raise NoLauncher(self.state)
+        answer = self._answers[order.id] = asyncio.get_running_loop().create_future()
         try:
-            packet = msgspec.json.encode(Fork(id=self._ids, program=program))
-            socket.send_fds(self._link, [packet], [stdout, stderr])
+            socket.send_fds(self._link, [msgspec.json.encode(order)], fds)
         except OSError as error:
-            del self._answers[self._ids]
+            del self._answers[order.id]
             raise NoLauncher(f"it cannot be reached: {error.strerror}") from error
-        timer = asyncio.get_running_loop().call_later(FORK_LIMIT_S, self._expire, self._ids)
+        timer = asyncio.get_running_loop().call_later(FORK_LIMIT_S, self._expire, order.id)
         answer.add_done_callback(lambda _: timer.cancel())
-        return await asyncio.shield(answer)
+        return answer
+
+    def _fork_spares(self) -> None:
+        if self.state == "warm" and not self._importing:
+            for _ in range(self._spares.missing):
+                self._fork_spare()
+
+    def _fork_spare(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.setblocking(False)
+        with theirs, suppress(NoLauncher):  # it is being replaced, and asked again when it is warm
+            answer = self._ordered(Spare(id=self._next_id()), [theirs.fileno()])
+            answer.add_done_callback(self._spares.coming(ours))
+            return
+        ours.close()
 
     def close(self, why: str) -> None:
         """End the launcher; what was ordered and not answered fails with `why`."""
@@ -131,6 +173,8 @@ class Launcher:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, 9)
             self.pid = None
+        self._spares.drop()
+        self._importing = False
         self._arrivals.forget()  # a sweep sees them now: this launcher is no longer kept
         self._fail(why)
         self._become(f"none: {why}")
@@ -200,9 +244,10 @@ class Launcher:
         message: Imported | Forked | Declined = self._decoder.decode(data)
         match message:
             case Imported(torch=has_torch):
-                self._failures, self.has_torch = 0, has_torch
+                self._failures, self.has_torch, self._importing = 0, has_torch, False
                 self._settled.set()
                 self._become("warm")
+                self._fork_spares()
             case Forked(id=number, pid=pid):
                 self._forked(number, pid)
             case Declined(why=why, module=module):

@@ -46,8 +46,8 @@ class Sweep:
         while loop.time() < self._deadline and self._may_run(leaders):
             await self._exit_or(LOOK_AGAIN_S)
         left = self._left() if grace_s > 0 and self._deadline > 0 else ()
-        while self._kill():
-            await self._exit_or(LOOK_AGAIN_S)
+        while (killed := self._kill()) is not None:
+            await self._ends(killed, LOOK_AGAIN_S)
         self._children.forget_strays()
         return tuple(pid for pid in leaders if pid in left)
 
@@ -59,14 +59,14 @@ class Sweep:
         """Whether one of `leaders` is left, or may be on its way; asked in the order of `_kill`."""
         return self._busy() or not set(leaders).isdisjoint(self._left())
 
-    def _kill(self) -> bool:
-        """SIGKILL to what is left; whether there was anything, or is to come.
+    def _kill(self) -> list[int] | None:
+        """SIGKILL to what is left, and who that was; None where nothing was, nor is to come.
 
         The question comes first: who arrives between a look and the question is in neither.
         """
         busy, left = self._busy(), self._left()
         proctree.signal_all(left, signal.SIGKILL)
-        return busy or bool(left)
+        return left if busy or left else None
 
     def _left(self) -> list[int]:
         """A look at /proc takes its time: a child that is forked meanwhile by one that then ends,
@@ -77,6 +77,15 @@ class Sweep:
 
     def _look(self) -> list[int]:
         return proctree.below(os.getpid(), keep=self._keep())
+
+    async def _ends(self, killed: Collection[int], limit_s: float) -> None:
+        """Wait for the last of those that are our own to reap, where some are: a look at /proc
+        takes as long as the end of a rank."""
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + limit_s
+        await self._exit_or(limit_s)
+        while self._children.has_any(killed) and loop.time() < until_s:
+            await self._exit_or(until_s - loop.time())
 
     async def _exit_or(self, limit_s: float) -> None:
         self._children.changed.clear()

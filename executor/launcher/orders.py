@@ -6,6 +6,9 @@ output travel with `Fork`.
 
 import msgspec
 
+MAX_PACKET_BYTES = 1 << 20
+"""More than a socket buffer holds by default (208 KiB), so a packet is never cut."""
+
 
 class Program(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A Python program as the `python` command line would run it: one of script, module, code."""
@@ -35,6 +38,12 @@ class Fork(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
     id: int
     program: Program
+
+
+class Spare(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """Fork a child that waits for a `Fork` on the socket that comes with the packet."""
+
+    id: int
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True, tag=True):

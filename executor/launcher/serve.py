@@ -16,10 +16,20 @@ import msgspec
 
 from holdfast.executor.launcher.child import become
 from holdfast.executor.launcher.importing import Importer
-from holdfast.executor.launcher.orders import Declined, Fork, Forked, Import, Imported, Program
+from holdfast.executor.launcher.orders import (
+    MAX_PACKET_BYTES,
+    Declined,
+    Fork,
+    Forked,
+    Import,
+    Imported,
+    Program,
+    Spare,
+)
+from holdfast.executor.launcher.spare import program_at
 
-MAX_PACKET_BYTES = 1 << 20
-"""More than a socket buffer holds by default (208 KiB), so a packet is never cut."""
+Ordered = tuple[Fork | Spare, list[int]]
+"""A child that is wanted, and the descriptors that came with that."""
 
 REST = 4.0
 """While ranks run, rest this many times as long as an import took: a fifth of one processor."""
@@ -30,9 +40,9 @@ class Server:
 
     def __init__(self, link: socket.socket) -> None:
         self._link = link
-        self._decoder = msgspec.json.Decoder(Import | Fork)
+        self._decoder = msgspec.json.Decoder(Import | Fork | Spare)
         self._todo: deque[str] = deque()
-        self._forks: list[tuple[Fork, list[int]]] = []
+        self._forks: list[Ordered] = []
         self._gently = False
         self._rest_s = 0.0
         self._importer = Importer()
@@ -98,11 +108,10 @@ class Server:
         for order, fds in forks:
             if why:
                 self._tell(Declined(id=order.id, why=why, module=self._spoiled_by))
-            for fd in fds:
-                os.close(fd)
+            _close(fds)
         return mine
 
-    def _fork_twice(self, forks: list[tuple[Fork, list[int]]]) -> Program | None:
+    def _fork_twice(self, forks: list[Ordered]) -> Program | None:
         """A grandchild's parent is gone at once, so the executor, a subreaper, adopts it.
 
         One process between for all of them: with torch loaded each fork takes 11 ms, and each end
@@ -116,8 +125,7 @@ class Server:
             pid = os.fork()
             if not pid:
                 self._link.close()
-                become(order.program, *fds)
-                return order.program
+                return _become(order, fds)
             self._tell(Forked(id=order.id, pid=pid))
         os._exit(0)
 
@@ -127,6 +135,22 @@ class Server:
 
     def _tell(self, message: Imported | Forked | Declined) -> None:
         self._link.send(msgspec.json.encode(message))
+
+
+def _become(order: Fork | Spare, fds: list[int]) -> Program:
+    """In the child: what it is to run, now or once it is told."""
+    if isinstance(order, Spare):
+        order, fds = program_at(fds[0])
+        become(order.program, *fds)
+        _close(fds)
+    else:
+        become(order.program, *fds)
+    return order.program
+
+
+def _close(fds: list[int]) -> None:
+    for fd in fds:
+        os.close(fd)
 
 
 def unfit() -> str:
