@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from holdfast.protocol.messages import RankError, RankProgress
+from holdfast.telemetry.analysis.echoes import in_collective
 from holdfast.telemetry.ring import RingError, RingReader
 
 MAX_MESSAGE, MAX_TRACEBACK = 2_000, 8_000
@@ -20,21 +21,6 @@ STDERR_TAIL_BYTES = 16_384
 MAX_FILE_BYTES = 1 << 20
 """Of an error file: torch's own has a traceback, and what is longer is not one."""
 
-_PEER_LOST = re.compile(
-    r"Connection (closed|reset) by peer|Broken pipe|Connection refused|recvValue failed"
-    r"|Timed out waiting|Socket Timeout|timed? ?out|pair closure|remote process exited"
-    r"|ncclRemoteError|ncclSystemError|NCCL communicator was aborted|failed to (recv|send|connect)",
-    re.IGNORECASE,
-)
-_COLLECTIVE = re.compile(r"\bgloo(/|::)|\bNCCL\b|\bnccl[A-Z]|\bc10d\b|\bTCPStore\b|ProcessGroup")
-"""In an error's own words: those of torch's libraries. A path or a name of the user's is none."""
-_COLLECTIVE_FILES = re.compile(
-    r"/torch/distributed/(distributed_c10d|c10d_logger|_functional_collectives|rendezvous)\.py$"
-)
-_COLLECTIVE_ERRORS = frozenset({"DistBackendError", "DistNetworkError", "DistStoreError"})
-_RAISED_BY_TORCH = frozenset({"", "RuntimeError", "DistError"})
-"""What an error of a collective is else: a TimeoutError, e.g. of a download, is the script's."""
-_FRAME = re.compile(r'^ *File "(?P<file>[^"\n]+)", line \d', re.MULTILINE)
 _LAST_LINE = re.compile(r"^(?P<name>[A-Za-z_][\w.]*)(: (?P<text>.*))?$", re.DOTALL)
 _MARGIN = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
 """What torch puts before each line of a traceback once a process group was made."""
@@ -147,14 +133,3 @@ def exception_of(message: str, trace: str) -> str:
     named = _LAST_LINE.match(message)
     name = named["name"].rpartition(".")[2] if named else ""
     return name if name[:1].isupper() and (trace or name.endswith("Error")) else ""
-
-
-def in_collective(message: str, trace: str, exception: str) -> bool:
-    """Whether a rank died of not reaching its peers: likely the echo of another one's death."""
-    if exception in _COLLECTIVE_ERRORS:
-        return True
-    if exception not in _RAISED_BY_TORCH or not _PEER_LOST.search(message):
-        return False
-    files = _FRAME.findall(trace)
-    inside = bool(files) and _COLLECTIVE_FILES.search(files[-1]) is not None
-    return inside or _COLLECTIVE.search(message) is not None

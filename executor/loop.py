@@ -13,6 +13,7 @@ import msgspec
 from holdfast.executor.adapters.children import Children
 from holdfast.executor.adapters.echo import Echo
 from holdfast.executor.adapters.hardware import hardware
+from holdfast.executor.adapters.reentry import Reentry
 from holdfast.executor.adapters.sweep import Sweep
 from holdfast.executor.agent import Agent
 from holdfast.executor.answers import Answers
@@ -82,7 +83,8 @@ class Executor:
             lambda state: self.tell(ev.LauncherChanged(state=state)),
         )
         echo = Echo() if settings.show_output else None
-        self._ranks = Ranks(self._spawner, node, self.tell, echo=echo)
+        self._reentry = Reentry(self._children)
+        self._ranks = Ranks(self._spawner, self._reentry, node, self.tell, echo=echo)
         self._left_here = LeftHere()
         self._agent = Agent(self._children, node.paths, self.tell)
         self._rendezvous = RendezvousHost(self._spawner, settings.address, self.tell)
@@ -93,6 +95,7 @@ class Executor:
     async def run(self) -> None:
         """Serve until cancelled; then nothing that was started here is left."""
         self._children.start()
+        self._reentry.open()
         if self._settings.expected is not None:
             self._spawner.warm(self._settings.expected)
         link = asyncio.create_task(self._link.run())
@@ -120,6 +123,7 @@ class Executor:
             task.cancel()
         self._spawner.launcher.close("the executor ends")
         self._agent.close()
+        self._reentry.close()
         await self._sweep.clear(0, ())
         self._ranks.close()
 
@@ -152,8 +156,8 @@ class Executor:
                 self._link.answer(refused)
             case do.Warm(task=task):
                 self._spawner.warm(task)
-            case do.Clear(grace_s=grace_s):
-                self._clear(grace_s)
+            case do.Clear(grace_s=grace_s, rest=rest):
+                self._clear(grace_s, rest=rest)
             case do.HostRendezvous():
                 self._spawn(self._rendezvous.start(action))
             case do.StartRanks():
@@ -163,19 +167,24 @@ class Executor:
             case do.OrderAgent(order=order):
                 self._agent.order(order)
 
-    def _clear(self, grace_s: float) -> None:
+    def _clear(self, grace_s: float, *, rest: bool) -> None:
         """Begin to end what runs; or, when that has begun with grace, end it now."""
         if self._clearing is not None and not self._clearing.done():
             self._sweep.hurry()
             return
         for task in self._tasks:
             task.cancel()
-        self._clearing = asyncio.create_task(self._cleared(grace_s))
+        self._clearing = asyncio.create_task(self._cleared(grace_s, rest=rest))
         self._clearing.add_done_callback(self._check)
 
-    async def _cleared(self, grace_s: float) -> None:
+    async def _cleared(self, grace_s: float, *, rest: bool) -> None:
         ranks = {pid: rank for rank, pid in self._ranks.pids.items()}
+        if not rest:
+            self._reentry.drop()
+        self._reentry.ask(ranks if rest else ())
         killed = await self._sweep.clear(grace_s, tuple(ranks))
+        if await self._reentry.rested():
+            await self._sweep.clear(0.0, ())
         self._ranks.cleared()
         wanted = self._state.desired.job if self._state.desired else None
         if wanted is None:
@@ -188,7 +197,7 @@ class Executor:
     def _kept(self) -> set[int]:
         """Processes that a Clear leaves alone."""
         agent = () if self._agent.pid is None else (self._agent.pid,)
-        return {*self._spawner.launcher.pids, *agent}
+        return {*self._spawner.launcher.pids, *self._reentry.pids, *agent}
 
     async def _run_ranks(self, order: do.StartRanks) -> None:
         self._left_here.started(order.desired)

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from holdfast.executor.adapters import outputs
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.adapters.echo import Echo
+from holdfast.executor.adapters.reentry import Reentry
 from holdfast.executor.adapters.room import is_full, to_free_mib
 from holdfast.executor.adapters.sockets import Sockets
 from holdfast.executor.command import NotStartable
@@ -30,7 +31,7 @@ from holdfast.protocol import forks
 from holdfast.protocol.exitcodes import of_signal
 from holdfast.protocol.forks import Fork
 from holdfast.protocol.messages import Desired, RankError, RankStatus, Seat
-from holdfast.protocol.rankenv import RANK_DIR, SOCKETS, NodeFacts, rank_environment
+from holdfast.protocol.rankenv import RANK_DIR, REENTRY, SOCKETS, NodeFacts, rank_environment
 
 _log = LazyLogger()
 
@@ -41,9 +42,16 @@ class Ranks:
     """The ranks that were started, by pid. `echo`: who shows what they write; None: nobody."""
 
     def __init__(
-        self, spawner: Spawner, node: NodeFacts, tell: Tell, *, echo: Echo | None = None
+        self,
+        spawner: Spawner,
+        reentry: Reentry,
+        node: NodeFacts,
+        tell: Tell,
+        *,
+        echo: Echo | None = None,
     ) -> None:
         self._spawner = spawner
+        self._reentry = reentry
         self._echo = echo
         self._node = node
         self._tell = tell
@@ -59,6 +67,7 @@ class Ranks:
         self._kills = Kills()
         self._shared = self._make_sockets(order)
         await asyncio.gather(*(self._start(order, seat) for seat in order.seats))
+        self._reentry.drop()
 
     def look(self) -> None:
         """To be called every few seconds while ranks run: who is killed for memory, and when."""
@@ -81,7 +90,7 @@ class Ranks:
         task = order.desired.task
         assert task is not None
         folder = self._sockets.make(self._spawner.environment(task), task.workdir)
-        return {SOCKETS: folder} if folder else {}
+        return {REENTRY: self._reentry.name} | ({SOCKETS: folder} if folder else {})
 
     def _drop_old_rings(self, order: StartRanks) -> None:
         """Nothing that wrote them is left, and they lie in memory."""
@@ -114,15 +123,17 @@ class Ranks:
         outputs.show(self._node.paths, folder, desired, seat.rank)
         if self._echo is not None:
             self._echo.follow(seat.rank, *logs)
+        on_exit = partial(self._ended, desired.job or "", desired.epoch, seat.rank, folder)
         try:
-            pid = await self._spawner.start_rank(
+            pid = self._reentry.begin(seat, env, stdout=stdout, stderr=stderr, on_exit=on_exit)
+            pid = pid or await self._spawner.start_rank(
                 task,
                 env,
                 title=f"rank-{seat.rank}",
                 record=seat.rank == order.seats[0].rank,
                 stdout=stdout,
                 stderr=stderr,
-                on_exit=partial(self._ended, desired.job or "", desired.epoch, seat.rank, folder),
+                on_exit=on_exit,
             )
         finally:
             os.close(stdout)

@@ -34,6 +34,8 @@ RANK_DIR = "HOLDFAST_RANK_DIR"
 """Folder of this rank and attempt: logs, error file, what the rank leaves."""
 SOCKETS = "HOLDFAST_SOCKETS"
 """Folder for the sockets of the rank's multiprocessing; absent where there is none."""
+REENTRY = "HOLDFAST_REENTRY"
+"""Name of the abstract socket by which a rank is told to begin anew in its own process."""
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 
 NODE_ONLY = nodeenv.NAMES - {NODE}

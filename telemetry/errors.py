@@ -15,9 +15,11 @@ from types import TracebackType
 
 
 def install() -> None:
-    """Write `TORCHELASTIC_ERROR_FILE` on an uncaught exception, then go on as before."""
-    target = os.environ.get("TORCHELASTIC_ERROR_FILE")
-    if not target:
+    """Write `TORCHELASTIC_ERROR_FILE` on an uncaught exception, then go on as before.
+
+    Its name is looked up then: a process may have become the rank of another attempt.
+    """
+    if not os.environ.get("TORCHELASTIC_ERROR_FILE"):
         return
     before = sys.excepthook
 
@@ -25,7 +27,7 @@ def install() -> None:
         kind: type[BaseException], error: BaseException, trace: TracebackType | None
     ) -> None:
         with suppress(Exception):  # nothing of ours may stand before the user's own traceback
-            write(Path(target), kind, error, trace)
+            write(Path(os.environ["TORCHELASTIC_ERROR_FILE"]), kind, error, trace)
         before(kind, error, trace)
 
     sys.excepthook = record

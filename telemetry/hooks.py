@@ -55,7 +55,7 @@ def install() -> None:
     """
     with suppress(Exception):
         errors.install()
-    _once_loaded("multiprocessing.process", _quietly(workers.hook_processes))
+    once_loaded("multiprocessing.process", _quietly(workers.hook_processes))
     ring = os.environ.get("HOLDFAST_RING")
     if not ring or current.recorder is not None:
         return
@@ -64,19 +64,33 @@ def install() -> None:
 
 
 def _install(ring: Path) -> None:
-    rank, epoch = int(os.environ["RANK"]), int(os.environ.get("HOLDFAST_EPOCH", "0"))
-    recorder = Recorder(RingWriter(ring, rank=rank, epoch=epoch))
-    recorder.start()
-    current.recorder = recorder
+    _record(ring)
     os.register_at_fork(after_in_child=_forget)
     atexit.register(_let_go)
     for module, hook in (
         ("torch.optim.optimizer", _hook_steps),
         ("torch.distributed.distributed_c10d", _hook_groups),
     ):
-        _once_loaded(module, hook)
+        once_loaded(module, hook)
     for module, mark in pauses.HOOKS.items():
-        _once_loaded(module, _quietly(mark))
+        once_loaded(module, _quietly(mark))
+
+
+def _record(ring: Path) -> None:
+    rank, epoch = int(os.environ["RANK"]), int(os.environ.get("HOLDFAST_EPOCH", "0"))
+    recorder = Recorder(RingWriter(ring, rank=rank, epoch=epoch))
+    recorder.start()
+    current.recorder = recorder
+
+
+def renew() -> None:
+    """This process goes on as the rank of another attempt, which has a ring of its own. Raises
+    nothing."""
+    watched = current.recorder is not None
+    with suppress(Exception):  # as in `install`
+        _let_go()
+        if watched:
+            _record(Path(os.environ["HOLDFAST_RING"]))
 
 
 def _quietly(hook: Callable[[Any], None]) -> Callable[[Any], None]:
@@ -110,7 +124,7 @@ def _let_go() -> None:
 # ---------------------------------------------------------------- when torch is loaded
 
 
-def _once_loaded(name: str, hook: Callable[[Any], None]) -> None:
+def once_loaded(name: str, hook: Callable[[Any], None]) -> None:
     """Call `hook(module)` now, or right after the module has been imported."""
     if name in sys.modules:
         hook(sys.modules[name])

@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holdfast.executor.errors import exception_of, in_collective
+from holdfast.executor.errors import exception_of
 from holdfast.kit.plain import visible
+from holdfast.telemetry.analysis.echoes import in_collective
 
 _MARGIN = rb"(?:\[rank\d+\]: )?[ |]*"
 

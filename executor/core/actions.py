@@ -32,10 +32,13 @@ class Warm(Action, frozen=True):
 class Clear(Action, frozen=True):
     """End whatever runs, children of children too. Ends as Cleared.
 
-    `grace_s` above 0 sends SIGTERM first; a later Clear with 0 cuts that short.
+    `grace_s` above 0 sends SIGTERM first; a later Clear with 0 cuts that short. `rest`: the same
+    program goes on in another attempt, so ranks that can begin anew in their own process are told
+    to rest, and are left alone once they do.
     """
 
     grace_s: float
+    rest: bool = False
 
 
 class HostRendezvous(Action, frozen=True):

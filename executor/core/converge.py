@@ -62,7 +62,16 @@ def _clear(state: State, now: float) -> Step:
     grace_s = desired.task.grace_s if graceful and desired.task else 0.0
     if state.clearing_s is not None and grace_s >= state.clearing_s:
         return state, []
-    return replace(state, clearing_s=grace_s), [do.Clear(grace_s=grace_s)]
+    clear = do.Clear(grace_s=grace_s, rest=not graceful and _goes_on(state))
+    return replace(state, clearing_s=grace_s), [clear]
+
+
+def _goes_on(state: State) -> bool:
+    """Whether what ran is to run again, as soon as all agree where to begin."""
+    run, desired = state.run, state.desired
+    if run is None or desired is None or desired.task is None or desired.diagnostics:
+        return False
+    return run.job == desired.job and run.program == warm_key(desired.task)
 
 
 def _stale(state: State) -> bool:
@@ -104,6 +113,7 @@ def _start_ranks(state: State, now: float) -> Step:
     desired, seats = state.desired, own_seats(state)
     if desired is None or desired.job is None or not seats or _busy(state):
         return state, []
+    assert desired.task is not None, "the fence refuses seats without"
     run = state.run or Run(job=desired.job, epoch=desired.epoch)
     if run.seats:
         return state, []
@@ -112,7 +122,7 @@ def _start_ranks(state: State, now: float) -> Step:
     ranks = {seat.rank: RankStatus(rank=seat.rank, state="starting") for seat in seats}
     started = replace(
         state,
-        run=replace(run, seats=seats, ranks=ranks),
+        run=replace(run, seats=seats, ranks=ranks, program=warm_key(desired.task)),
         fence=replace(state.fence, started=True),
     )
     agent_store = run.rendezvous_served or not run.rendezvous_asked

@@ -24,6 +24,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     epoch: int
     seats: tuple[Seat, ...] = ()  # of this node; empty until ranks are started
+    program: tuple[str, ...] = ()  # the `warm_key` of what they run
     ranks: dict[int, RankStatus] = {}
     exits: int = 0
     rendezvous_asked: bool = False

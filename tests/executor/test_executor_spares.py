@@ -1,4 +1,4 @@
-"""Children that are forked ahead: the next attempt's ranks are theirs, and nothing of them stays."""
+"""Children that are forked ahead: the next attempt's ranks are theirs, and none of them stays."""
 
 import os
 import signal
