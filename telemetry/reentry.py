@@ -80,6 +80,7 @@ class Entrant:
         self._say(Enter(rank=int(os.environ["RANK"]), local_rank=int(os.environ["LOCAL_RANK"])))
         while True:
             self._before = set(threading.enumerate())
+            self._groups.begins()
             with suppress(Restart):  # raised as the function had just ended
                 ended, result = self._called(function)
                 if ended:

@@ -9,8 +9,12 @@ import runpy
 from types import TracebackType
 
 _RUNNERS = (os.path.join(os.path.dirname(__file__), "child.py"), runpy.__file__, "<frozen runpy>")
-_WRAPPERS = tuple(
-    os.path.join("holdfast", "telemetry", name) for name in ("hooks.py", "pauses.py", "workers.py")
+_WRAPPERS = (
+    os.path.join("holdfast", "__init__.py"),
+    *(
+        os.path.join("holdfast", "telemetry", name)
+        for name in ("hooks.py", "pauses.py", "reentry.py", "workers.py")
+    ),
 )
 
 

@@ -66,13 +66,13 @@ async def test_a_spare_that_is_stopped_does_not_stay(node: Any) -> None:
     for pid in ready:
         os.kill(pid, signal.SIGSTOP)
     await node.want(None, job=None)
-    await held_ready(node, 0)
+    await eventually_async(lambda: not spares(node), "the end of all")
 
 
 async def test_none_is_left_once_the_job_is_over(node: Any) -> None:
     await trained(node)
     await node.want(None, job=None)
-    await held_ready(node, 0)
+    await eventually_async(lambda: not spares(node), "the end of all")
 
 
 async def test_spares_end_with_their_executor(own_node: Any) -> None:
