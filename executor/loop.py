@@ -192,7 +192,8 @@ class Executor:
         if self._settings.show_output:
             for last in self._left_here.told(wanted):
                 self._link.answer(last)
-        self.tell(ev.Cleared(killed=tuple(sorted(ranks[pid] for pid in killed))))
+        told = tuple(sorted(ranks[pid] for pid in killed))
+        self.tell(ev.Cleared(killed=told, resting=bool(self._reentry.pids)))
 
     def _kept(self) -> set[int]:
         """Processes that a Clear leaves alone."""

@@ -63,15 +63,25 @@ def _clear(state: State, now: float) -> Step:
     if state.clearing_s is not None and grace_s >= state.clearing_s:
         return state, []
     clear = do.Clear(grace_s=grace_s, rest=not graceful and _goes_on(state))
-    return replace(state, clearing_s=grace_s), [clear]
+    rests = _wanted(state) if clear.rest else None
+    return replace(state, clearing_s=grace_s, rests=rests), [clear]
 
 
 def _goes_on(state: State) -> bool:
-    """Whether what ran is to run again, as soon as all agree where to begin."""
-    run, desired = state.run, state.desired
-    if run is None or desired is None or desired.task is None or desired.diagnostics:
+    """Whether what ran is to run again, as soon as all agree where to begin; not where its ranks
+    were told to end."""
+    run = state.run
+    if run is None or state.clearing_s is not None:
         return False
-    return run.job == desired.job and run.program == warm_key(desired.task)
+    return (run.job, *run.program) == _wanted(state)
+
+
+def _wanted(state: State) -> tuple[str, ...] | None:
+    """Job and program that run here, or are to as soon as they can."""
+    desired = state.desired
+    if desired is None or desired.job is None or desired.task is None or desired.diagnostics:
+        return None
+    return None if desired.stop == "grace" else (desired.job, *warm_key(desired.task))
 
 
 def _stale(state: State) -> bool:
@@ -80,6 +90,8 @@ def _stale(state: State) -> bool:
         return False
     if exam.running is not None and exam.running not in desired.diagnostics:
         return True
+    if state.rests is not None and state.rests != _wanted(state):
+        return True  # they rest for the next attempt of their own program alone
     if run is None:
         return False
     another = (run.job, run.epoch) != (desired.job, desired.epoch)
@@ -124,6 +136,7 @@ def _start_ranks(state: State, now: float) -> Step:
         state,
         run=replace(run, seats=seats, ranks=ranks, program=warm_key(desired.task)),
         fence=replace(state.fence, started=True),
+        rests=None,
     )
     agent_store = run.rendezvous_served or not run.rendezvous_asked
     return started, [do.StartRanks(desired=desired, seats=seats, agent_store=agent_store)]

@@ -68,10 +68,11 @@ class RendezvousEnded(Event, frozen=True):
 
 class Cleared(Event, frozen=True):
     """Nothing is left of what ran: ranks, their children, rendezvous and diagnostics. `killed`:
-    ranks that had not ended when their grace was over.
+    ranks that had not ended when their grace was over. `resting`: some are left that rest.
     """
 
     killed: tuple[int, ...] = ()
+    resting: bool = False
 
 
 class DiagnosticEnded(Event, frozen=True):

@@ -22,8 +22,8 @@ def fold(state: State, event: ev.AnyEvent) -> Folded:
             return _of_rendezvous(state, event), []
         case ev.AgentReported() | ev.AgentAbsent():
             return _of_agent(state, event), []
-        case ev.Cleared(killed=ranks):
-            return _cleared(state, ranks), []
+        case ev.Cleared():
+            return _cleared(state, event), []
         case ev.DiagnosticEnded(result=result):
             return replace(state, exam=Exam(results=(*state.exam.results, result))), []
         case ev.LauncherChanged(state=launcher):
@@ -39,10 +39,11 @@ def _instructed(state: State, desired: Desired) -> Folded:
     return replace(state, desired=desired, fence=state.fence.accept(desired)), []
 
 
-def _cleared(state: State, killed: tuple[int, ...]) -> State:
+def _cleared(state: State, event: ev.Cleared) -> State:
     exam = replace(state.exam, running=None)
-    told = Killed(epoch=state.desired.epoch, ranks=killed) if state.desired else Killed()
-    return replace(state, run=None, clearing_s=None, exam=exam, killed=told)
+    told = Killed(epoch=state.desired.epoch, ranks=event.killed) if state.desired else Killed()
+    rests = state.rests if event.resting else None
+    return replace(state, run=None, clearing_s=None, exam=exam, killed=told, rests=rests)
 
 
 def _of_agent(state: State, event: ev.AgentReported | ev.AgentAbsent) -> State:

@@ -67,6 +67,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     run: Run | None = None
     clearing_s: float | None = None  # grace of the Clear under way; None: none is
     killed: Killed = Killed()
+    rests: tuple[str, ...] | None = None  # job and program of ranks that may rest; None: none do
     warmed: tuple[str, ...] | None = None  # what the last Warm was for
     launcher: str = "cold"
     care: Care = Care()

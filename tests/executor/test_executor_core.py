@@ -283,6 +283,67 @@ def test_grace_is_cut_short_when_the_driver_wants_a_kill() -> None:
     assert kinds(world.want(desired(4, 3))) == ["Remember"]
 
 
+@pytest.mark.parametrize(
+    ("wanted", "rest"),
+    [
+        pytest.param({}, True, id="the same program, in another attempt"),
+        pytest.param({"stop": "grace"}, False, id="suspended"),
+        pytest.param({"task": replace(TASK, env={"LR": "1"})}, False, id="another version"),
+        pytest.param({"job": "other"}, False, id="another job"),
+        pytest.param(
+            {"diagnostics": (m.DiagnosticOrder(id="d", test="compute"),)}, False, id="tested"
+        ),
+    ],
+)
+def test_ranks_may_rest_where_the_same_program_goes_on(wanted: dict[str, Any], rest: bool) -> None:
+    (_, *_, clear) = running().want(desired(2, 2, **wanted))
+    assert isinstance(clear, do.Clear)
+    assert clear.rest is rest
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        pytest.param({"job": None, "task": None}, id="the job is over"),
+        pytest.param({"stop": "grace"}, id="suspended"),
+        pytest.param({"task": replace(TASK, env={"LR": "1"})}, id="another version"),
+        pytest.param({"diagnostics": (m.DiagnosticOrder(id="d", test="compute"),)}, id="tested"),
+    ],
+)
+def test_who_rests_is_ended_once_its_program_does_not_go_on(then: dict[str, Any]) -> None:
+    world = running()
+    world.want(desired(2, 2))
+    world.take(ev.Cleared(resting=True))
+    assert "Clear" not in kinds(world.want(desired(3, 3)))
+    (clear,) = [each for each in world.want(desired(4, 4, **then)) if isinstance(each, do.Clear)]
+    assert not clear.rest
+    assert not world.seen.quiet
+    assert "Clear" not in kinds(world.take(ev.Cleared()))
+
+
+def test_who_came_to_rest_though_it_was_not_wanted_any_more_is_ended_then() -> None:
+    world = running()
+    world.want(desired(2, 2))
+    assert "Clear" not in kinds(world.want(desired(3, 3, stop="grace")))
+    assert "Clear" in kinds(world.take(ev.Cleared(resting=True)))
+    assert "Clear" not in kinds(world.take(ev.Cleared()))
+
+
+def test_ranks_that_are_seated_end_the_rest() -> None:
+    world = running()
+    world.want(desired(2, 2))
+    world.take(ev.Cleared(resting=True))
+    assert "StartRanks" in kinds(world.want(desired(3, 2, ranks=1)))
+    assert world.state.rests is None
+
+
+def test_where_nobody_rests_nobody_is_ended_again() -> None:
+    world = running()
+    world.want(desired(2, 2))
+    world.take(ev.Cleared())
+    assert "Clear" not in kinds(world.want(desired(3, 3, stop="grace")))
+
+
 def test_a_free_node_keeps_nothing_and_forgets_the_job() -> None:
     world = running()
     free = m.Desired(node=NODE, generation=2, term=1, epoch=1, forget_job="job")
