@@ -10,6 +10,7 @@ import pytest
 from waiting import eventually
 
 from holdfast.executor.adapters.children import Exit
+from holdfast.executor.adapters.reentry import Reentry
 from holdfast.executor.ranks import Ranks
 from holdfast.executor.spawner import Spawner
 from holdfast.kit.cgroup import RECENT_S, Kills, Memory, memory
@@ -97,7 +98,8 @@ def test_only_who_dies_just_after_a_kill_for_memory_died_of_it() -> None:
 def test_a_rank_that_was_killed_is_looked_up(tmp_path: Path, end: Exit, of_memory: bool) -> None:
     told: list[Any] = []
     paths = NodePaths(scratch=tmp_path, memory=tmp_path)
-    ranks = Ranks(Spawner.__new__(Spawner), NodeFacts(name="n0", paths=paths), told.append)
+    nobody = Reentry.__new__(Reentry)
+    ranks = Ranks(Spawner.__new__(Spawner), nobody, NodeFacts(name="n0", paths=paths), told.append)
     ranks._kills = Kills(iter([Memory(), Memory(limit_bytes=4096, kills=1)]).__next__)
     ranks._ended("job", 1, 0, tmp_path, 7, end)
     (status,) = (event.status for event in told)
