@@ -53,8 +53,9 @@ class Identity(msgspec.Struct, frozen=True):
     topology: Topology
 
     def refuses(self, other: "Identity") -> str:
-        """Why what `other` wrote is not for this one; "" where it is."""
-        if other.job != self.job:
+        """Why what `other` wrote is not for this one; "" where it is. What was made of others'
+        weights is of no job, and for all."""
+        if other.job not in ("", self.job):
             return (
                 f"written by job {other.job!r}, this is job {self.job!r}. Give each its own store."
             )
@@ -133,6 +134,10 @@ def _on() -> None:
     """Nothing ends the reading before its end."""
 
 
+def _untold(_: int) -> None:
+    """Nobody asks how far it is."""
+
+
 def read_shard(
     store: Store,
     folder: str,
@@ -140,13 +145,16 @@ def read_shard(
     *,
     into: bytearray | None = None,
     go_on: Callable[[], None] = _on,
+    told: Callable[[int], None] = _untold,
 ) -> None:
-    """Read a shard through and check it. Raises `Refused`, `StoreError`, or what `go_on` does."""
+    """Read a shard through and check it; `told` hears of bytes as they come. Raises `Refused`,
+    `StoreError`, or what `go_on` does."""
     state, at = xxhash.xxh3_64(), 0
     try:
         for chunk in store.get(f"{folder}/{file.name}"):
             go_on()
             state.update(chunk)
+            told(len(chunk))
             if into is not None and at + len(chunk) <= len(into):
                 into[at : at + len(chunk)] = chunk
             at += len(chunk)

@@ -43,10 +43,14 @@ def misfits(state: dict[str, Any]) -> list[str]:
 
 
 def put_back(state: dict[str, Any]) -> None:
-    """Set the generators to what was captured; NumPy is loaded if its state was."""
-    python = state["python"]
-    random.setstate((python["version"], tuple(python["words"].tolist()), python["gauss"]))
-    torch.set_rng_state(state["torch"])
+    """Set the generators to what was captured; NumPy is loaded if its state was.
+
+    A checkpoint that was made of others' weights has none.
+    """
+    if python := state.get("python"):
+        random.setstate((python["version"], tuple(python["words"].tolist()), python["gauss"]))
+    if "torch" in state:
+        torch.set_rng_state(state["torch"])
     if "numpy" in state:
         import numpy as np
 

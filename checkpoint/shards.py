@@ -4,7 +4,7 @@ Must not load torch, nor copy a slot: its memory is written as it lies.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 import xxhash
@@ -14,6 +14,7 @@ from holdfast.checkpoint.layout import (
     PLAN_KEY,
     Layout,
     ShardPlan,
+    Spec,
     folder_name,
     key_in_store,
     lay_out,
@@ -23,13 +24,17 @@ from holdfast.checkpoint.layout import (
 )
 from holdfast.checkpoint.manifest import File, Part, encode
 from holdfast.checkpoint.slots import Slot, mapped
-from holdfast.checkpoint.stores import Store
+from holdfast.checkpoint.stores import Buffer, Store
 from holdfast.checkpoint.words import Seal
 
 CHUNK_BYTES = 4 << 20
 
 Checked = Callable[[], None]
 """Called between chunks; raises where the writing is to be given up."""
+
+
+BytesOf = Callable[[str], Iterable[Buffer]]
+"""The bytes of a tensor, by its name."""
 
 
 class Damaged(Exception):
@@ -44,82 +49,112 @@ def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked)
     if not slot.confirm(fd, seal):
         raise Damaged(f"rank {seal.rank}, step {seal.step}: the memory slot has changed")
     go_on()  # to hash it has nothing to do with the store
-    folder = folder_name(seal.step, seal.epoch)
     with mapped(fd, writable=False) as memory:
         source = parse_head(memory)
-        plan = msgspec.json.decode(source.metadata[PLAN_KEY], type=ShardPlan)
-        own = {
-            key_in_store(name, seal.rank, declared=name in plan.shards): name
-            for name in source.tensors
-            if name not in plan.elsewhere
-        }
-        places = {
-            name: Place(one.global_shape, one.offsets, source.tensors[name].spec.shape)
-            for name in own.values()
-            if (one := plan.shards.get(name))
-        }
-        replicas = {
-            name: xxhash.xxh3_64_hexdigest(memory[placed.begin : placed.end])
-            for name, placed in source.tensors.items()
-            if name in plan.shards and plan.shards[name].replicas
-        }
-        shard = _write_shard(store, folder, seal, own, memory, source, plan, go_on) if own else None
+
+        def bytes_of(name: str) -> Iterator[memoryview]:
+            place = source.tensors[name]
+            for at in range(place.begin, place.end, CHUNK_BYTES):
+                go_on()
+                yield memory[at : min(at + CHUNK_BYTES, place.end)]
+
+        put_part(store, seal, source, bytes_of)
+
+
+def put_part(store: Store, seal: Seal, source: Layout, bytes_of: BytesOf) -> Part:
+    """Write the shard and the part of what lies as `source` says. Raises `StoreError`."""
+    folder = folder_name(seal.step, seal.epoch)
+    plan = msgspec.json.decode(source.metadata[PLAN_KEY], type=ShardPlan)
+    own = {
+        key_in_store(name, seal.rank, declared=name in plan.shards): name
+        for name in source.tensors
+        if name not in plan.elsewhere
+    }
+    places = {
+        name: Place(one.global_shape, one.offsets, source.tensors[name].spec.shape)
+        for name in own.values()
+        if (one := plan.shards.get(name))
+    }
+    replicas = {
+        name: _digest(bytes_of(name))
+        for name in source.tensors
+        if name in plan.shards and plan.shards[name].replicas
+    }
     part = Part(
         rank=seal.rank,
         step=seal.step,
         epoch=seal.epoch,
         world_size=seal.world_size,
         topology=seal.topology,
-        shard=shard,
+        shard=_put_own(store, folder, seal, own, source, plan, bytes_of) if own else None,
         tree=seal.tree,
         elsewhere=plan.elsewhere,
         places=places,
         replicas=replicas,
     )
     store.put(f"{folder}/{part_name(seal.rank)}", [encode(part)])
+    return part
 
 
-def _write_shard(
+def _digest(chunks: Iterable[Buffer]) -> str:
+    state = xxhash.xxh3_64()
+    for chunk in chunks:
+        state.update(chunk)
+    return state.hexdigest()
+
+
+def _put_own(
     store: Store,
     folder: str,
     seal: Seal,
     own: dict[str, str],
-    memory: memoryview,
     source: Layout,
     plan: ShardPlan,
-    go_on: Checked,
+    bytes_of: BytesOf,
 ) -> File:
-    target = lay_out(
-        {key: source.tensors[name].spec for key, name in own.items()},
-        _metadata(own, source, plan),
+    specs = {key: source.tensors[name].spec for key, name in own.items()}
+    offsets = {
+        key: plan.shards[name].offsets if name in plan.shards else (0,) * len(specs[key].shape)
+        for key, name in own.items()
+    }
+    return put_shard(
+        store,
+        folder,
+        seal.rank,
+        seal.world_size,
+        specs,
+        reader_metadata(offsets),
+        lambda key: bytes_of(own[key]),
     )
-    name = shard_name(seal.rank, seal.world_size)
+
+
+def put_shard(
+    store: Store,
+    folder: str,
+    rank: int,
+    world_size: int,
+    specs: Mapping[str, Spec],
+    metadata: Mapping[str, str],
+    bytes_of: BytesOf,
+) -> File:
+    """Write a rank's tensors as its shard, and say what was written. Raises `StoreError`."""
+    target = lay_out(specs, metadata)
+    name = shard_name(rank, world_size)
     state = xxhash.xxh3_64()
 
-    def stream() -> Iterator[memoryview]:
-        yield memoryview(target.head)
+    def hashed() -> Iterator[Buffer]:
+        state.update(target.head)
+        yield target.head
         for key in target.tensors:
-            place = source.tensors[own[key]]
-            for at in range(place.begin, place.end, CHUNK_BYTES):
-                go_on()
-                yield memory[at : min(at + CHUNK_BYTES, place.end)]
-
-    def hashed() -> Iterator[memoryview]:
-        for chunk in stream():
-            state.update(chunk)
-            yield chunk
+            for chunk in bytes_of(key):
+                state.update(chunk)
+                yield chunk
 
     store.put(f"{folder}/{name}", hashed())
     return File(name, target.size_bytes, state.hexdigest())
 
 
-def _metadata(own: dict[str, str], source: Layout, plan: ShardPlan) -> dict[str, str]:
+def reader_metadata(offsets: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
     """What torch's own HuggingFaceStorageReader needs to put the pieces together (2.15)."""
-    offsets = {
-        key: plan.shards[name].offsets
-        if name in plan.shards
-        else (0,) * len(source.tensors[name].spec.shape)
-        for key, name in own.items()
-    }
     info = {key: {"saved_offsets": place} for key, place in offsets.items()}
     return {"format": "pt", "DCP_VERSION": "1.0", "DCP_SHARDING_INFO": json.dumps(info)}

@@ -40,3 +40,9 @@ def view(data: memoryview | bytearray, placed: Placed) -> torch.Tensor:
     count = (placed.end - placed.begin) // dtype.itemsize
     flat = torch.frombuffer(data, dtype=dtype, count=count, offset=placed.begin)
     return flat.reshape(shape)
+
+
+def octets(tensor: torch.Tensor) -> memoryview:
+    """The bytes of a tensor, in the host's memory, in the order of its indices."""
+    flat = tensor.detach().cpu().contiguous().flatten()
+    return memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")

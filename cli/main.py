@@ -32,6 +32,7 @@ from holdfast.cli.output import as_json, complain
 from holdfast.cli.run import command as run
 from holdfast.cli.run.screen import STDOUT, output_of
 from holdfast.cli.shared import State
+from holdfast.cli.stored import command as checkpoint
 from holdfast.cli.usage import unread
 from holdfast.protocol import exitcodes
 
@@ -46,7 +47,8 @@ app = typer.Typer(
 )
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
-for module in (run, driver, jobs, show, logs, runs, *_ABOUT_NODES, lab, bench, kubernetes):
+_ALONE = (runs, checkpoint)
+for module in (run, driver, jobs, show, logs, *_ALONE, *_ABOUT_NODES, lab, bench, kubernetes):
     module.register(app)
 
 

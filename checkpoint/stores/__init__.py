@@ -38,11 +38,13 @@ class NotStored(StoreError):
 
 
 class StoredFile(msgspec.Struct, frozen=True):
-    """One entry of a folder. A folder has size 0."""
+    """One entry of a folder. A folder has size 0. `changed_s`: seconds since 1970 at which it was
+    written, None where the store does not say."""
 
     name: str
     size_bytes: int
     folder: bool
+    changed_s: float | None = None
 
 
 class Store(Protocol):

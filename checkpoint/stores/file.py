@@ -79,7 +79,8 @@ class FileStore:
                 with suppress(FileNotFoundError):
                     info = path.stat()
                     inner = stat.S_ISDIR(info.st_mode)
-                    found.append(StoredFile(path.name, 0 if inner else info.st_size, inner))
+                    size = 0 if inner else info.st_size
+                    found.append(StoredFile(path.name, size, inner, info.st_mtime))
         return [entry for entry in found if not entry.name.endswith(".tmp")]
 
     def delete(self, path: str) -> None:
