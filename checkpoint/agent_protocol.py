@@ -24,6 +24,7 @@ class AgentOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     world_size: int = 1
     slots: dict[int, str] = {}  # rank -> folder (protocol.paths.NodePaths.slots)
     store_url: str = ""  # "" writes nothing
+    begin_from: str = ""  # what an earlier job left, to be looked up, too
     store_interval_steps: int = 0  # 0 writes nothing
     retention: int = 2  # whole checkpoints kept in the store
     save: Stored | None = None  # write this snapshot, due or not, then look the store up again

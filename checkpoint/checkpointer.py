@@ -15,20 +15,29 @@ import torch
 import xxhash
 from msgspec.structs import replace
 
-from holdfast.checkpoint import rng, tree
+from holdfast.checkpoint import earlier, rng, tree
 from holdfast.checkpoint.declared import check_keys, checked_shards
 from holdfast.checkpoint.fetch import Foreign, Identity, Refused, fetch, refuse
 from holdfast.checkpoint.filling import Area, Claim
-from holdfast.checkpoint.layout import PLAN_KEY, Layout, Shard, ShardPlan, Spec, lay_out, parse_head
+from holdfast.checkpoint.layout import (
+    PLAN_KEY,
+    Layout,
+    Shard,
+    ShardPlan,
+    Spec,
+    folder_name,
+    lay_out,
+    parse_head,
+)
 from holdfast.checkpoint.load_state import Fitting
 from holdfast.checkpoint.plan import writers
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.settings import Settings, from_environment
 from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
-from holdfast.checkpoint.stores import StoreError, open_store
+from holdfast.checkpoint.stores import Store, StoreError, open_store
 from holdfast.checkpoint.tensors import spec, view
 from holdfast.checkpoint.words import Seal, Skipped
-from holdfast.protocol.messages import Restore
+from holdfast.protocol.messages import EARLIER, Restore
 from holdfast.protocol.topology import Axis
 from holdfast.telemetry import current
 from holdfast.telemetry.pauses import during
@@ -268,22 +277,27 @@ class Checkpointer:
 
     @contextmanager
     def _store(self, wanted: Restore) -> Iterator[tuple[tree.Tree, tree.Find]]:
-        settings = self._settings
         try:
-            store = open_store(settings.store_url)
-            pieces = fetch(
-                store,
-                step=wanted.step,
-                epoch=wanted.epoch,
-                rank=settings.rank,
-                of=self._identity,
-            )
+            place = self._place(wanted)
+        except (Refused, StoreError) as error:
+            raise CheckpointRefused(str(error)) from error
+        try:
+            mine = replace(self._identity, job="") if wanted.epoch == EARLIER else self._identity
+            pieces = fetch(*place, rank=self._settings.rank, of=mine)
         except Foreign as error:
             raise RestoreFailed(str(error)) from error
         except (Refused, StoreError) as error:
-            refuse(settings.store_url, step=wanted.step, epoch=wanted.epoch, why=str(error))
+            refuse(*place, str(error))
             raise CheckpointRefused(str(error)) from error
         yield tree.decode(pieces.tree), lambda name: view(*pieces.find(name))
+
+    def _place(self, wanted: Restore) -> tuple[Store, str]:
+        """The store and the folder in it. Raises `Refused` or `StoreError`."""
+        if wanted.epoch != EARLIER:
+            return open_store(self._settings.store_url), folder_name(wanted.step, wanted.epoch)
+        url = self._settings.begin_from
+        store = open_store(earlier.parse(url).url)
+        return store, earlier.folder(store, url, wanted.step)
 
 
 def _expected_bytes(state: Mapping[str, Any]) -> int:

@@ -16,13 +16,12 @@ from holdfast.checkpoint.layout import (
     REFUSED,
     Layout,
     Placed,
-    folder_name,
     key_in_store,
     parse_folder,
     parse_head,
 )
 from holdfast.checkpoint.manifest import BadManifest, File, Manifest, decode_manifest
-from holdfast.checkpoint.stores import NotStored, Store, StoreError, open_store
+from holdfast.checkpoint.stores import NotStored, Store, StoreError
 from holdfast.protocol.counts import plural
 from holdfast.protocol.messages import Stored
 from holdfast.protocol.topology import Axis, Topology
@@ -46,16 +45,18 @@ class Unreadable(Refused):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """Whose a snapshot or checkpoint is: another's bytes of the same shape mean something else."""
+    """Whose a snapshot or checkpoint is: another's bytes of the same shape mean something else.
+
+    `job` is "" where a person said whose it is, and of what was made of others' weights.
+    """
 
     job: str
     world_size: int
     topology: Topology
 
     def refuses(self, other: "Identity") -> str:
-        """Why what `other` wrote is not for this one; "" where it is. What was made of others'
-        weights is of no job, and for all."""
-        if other.job not in ("", self.job):
+        """Why what `other` wrote is not for this one; "" where it is. "" is any job."""
+        if self.job and other.job not in ("", self.job):
             return (
                 f"written by job {other.job!r}, this is job {self.job!r}. Give each its own store."
             )
@@ -99,9 +100,8 @@ class Pieces(msgspec.Struct, frozen=True):
         return data, layout.tensors[own] if own in layout.tensors else layout.tensors[name]
 
 
-def fetch(store: Store, *, step: int, epoch: int, rank: int, of: Identity) -> Pieces:
+def fetch(store: Store, folder: str, *, rank: int, of: Identity) -> Pieces:
     """All that `rank` needs of the checkpoint. Raises `Refused` or `StoreError`."""
-    folder = folder_name(step, epoch)
     manifest = read_manifest(store, folder)
     if stranger := of.refuses(Identity(manifest.job, manifest.world_size, manifest.topology)):
         raise Foreign(f"{folder}: {stranger}")
@@ -231,7 +231,7 @@ def _check_size(folder: str, file: File, size_bytes: int | None) -> None:
         )
 
 
-def refuse(url: str, *, step: int, epoch: int, why: str) -> None:
+def refuse(store: Store, folder: str, why: str) -> None:
     """Note in the store that a rank could not believe the checkpoint, where that can be noted."""
     with suppress(StoreError):
-        open_store(url).put(f"{folder_name(step, epoch)}/{REFUSED}", [f"{why}\n".encode()])
+        store.put(f"{folder}/{REFUSED}", [f"{why}\n".encode()])

@@ -3,8 +3,10 @@
 Used by the agent's store thread, which calls `advance` until it is done; read by the agent's loop.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain
 
+from holdfast.checkpoint import earlier
 from holdfast.checkpoint.agent_protocol import AgentOrder
 from holdfast.checkpoint.fence import raise_fence
 from holdfast.checkpoint.fetch import Absent, NotBelieved, Unreadable, whole
@@ -56,7 +58,7 @@ class LookUp:
         self._fence(store)
         found: list[Stored] = []
         missed: list[NotBelieved] = []
-        for one in whole(store, go_on=go_on):
+        for one in chain(whole(store, go_on=go_on), self._earlier(found, go_on)):
             if isinstance(one, NotBelieved):
                 self._tell(f"checkpoint refused: {one.why}")
                 missed.append(one)
@@ -67,4 +69,16 @@ class LookUp:
         if unreadable and (self._tries < TRIES or not found):
             raise TemporaryStoreError(str(unreadable[0]))
         self.damaged = tuple(one.point for one in missed if not isinstance(one.why, Absent))
-        self.found = tuple(found)
+        self.found = tuple(dict.fromkeys(found))
+
+    def _earlier(
+        self, own: list[Stored], go_on: Callable[[], None]
+    ) -> Iterator[Stored | NotBelieved]:
+        """What may be begun from. Where there is none a job that has not saved anything waits."""
+        url = self._order.begin_from
+        try:
+            if url:
+                yield from map(earlier.named, earlier.look(url, watched=self._watched, go_on=go_on))
+        except StoreError:
+            if not own:
+                raise

@@ -22,6 +22,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     world_size: int = 1
     slots: Path | None = None
     store_url: str = ""
+    begin_from: str = ""
     memory_interval_steps: int = 1
     store_interval_steps: int = 0
     restore: Restore | None = None
@@ -41,6 +42,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         world_size=world_size,
         slots=Path(slots) if slots else None,
         store_url=environment.get("HOLDFAST_STORE_URL", ""),
+        begin_from=environment.get("HOLDFAST_BEGIN_FROM", ""),
         memory_interval_steps=_number(environment, "HOLDFAST_MEMORY_INTERVAL", 1),
         store_interval_steps=_number(environment, "HOLDFAST_STORE_INTERVAL", 0),
         restore=_json("HOLDFAST_RESTORE", restore, Restore) if restore else None,

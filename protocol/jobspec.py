@@ -79,10 +79,13 @@ class Checkpoint(Model):
     store_url: str = Field(default="", max_length=4_096)
     """Where checkpoints go, e.g. `file:///data/ckpt`; empty: beside the job's logs. Each job that
     is submitted writes to a folder of its own there, and reads no other."""
+    begin_from: str = Field(default="", max_length=4_096)
+    """What an earlier job left, to go on from: the URL of its own folder below a `storeUrl`, or of
+    one checkpoint in it. Nothing there is changed. Empty: the job starts anew."""
     retention: int = Field(default=2, ge=1, le=10_000)
     """Whole checkpoints that are kept in the store, newest first."""
 
-    @field_validator("store_url")
+    @field_validator("store_url", "begin_from")
     @classmethod
     def _is_a_store(cls, url: str) -> str:
         if storeurl.has_password(url):

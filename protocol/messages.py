@@ -76,6 +76,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_interval_steps: int = 0  # 0: no snapshots but what the script does itself
     store_interval_steps: int = 0
     store_url: str = ""
+    begin_from: str = ""  # the life of an earlier job, or a checkpoint in it, to go on from
     retention: int = 2  # whole checkpoints kept in the store
     grace_s: float = 30.0
     log_root: str = ""  # RunPaths.root as the node sees it
@@ -98,8 +99,13 @@ class Rendezvous(msgspec.Struct, frozen=True, kw_only=True):
     port: int
 
 
+EARLIER = 0
+"""For the epoch of what an earlier job wrote, to which `begin_from` leads: its own mean nothing
+here, where epochs are counted from 1."""
+
+
 class Restore(msgspec.Struct, frozen=True, kw_only=True):
-    """What all ranks agreed to start from. `epoch` is the one that wrote it."""
+    """What all ranks agreed to start from. `epoch` is the one that wrote it; see `EARLIER`."""
 
     source: str  # "memory" or "store"
     step: int

@@ -22,6 +22,8 @@ RING = "HOLDFAST_RING"
 SLOTS = "HOLDFAST_SLOTS"
 """Folder of this rank's memory slots."""
 STORE_URL = "HOLDFAST_STORE_URL"
+BEGIN_FROM = "HOLDFAST_BEGIN_FROM"
+"""What an earlier job left, or empty."""
 MEMORY_INTERVAL = "HOLDFAST_MEMORY_INTERVAL"
 """Steps between snapshots to memory; 0 takes none."""
 STORE_INTERVAL = "HOLDFAST_STORE_INTERVAL"
@@ -93,6 +95,7 @@ def rank_environment(
         RING: str(node.paths.ring(job, desired.epoch, seat.rank)),
         SLOTS: str(node.paths.slots(job, seat.rank)),
         STORE_URL: task.store_url,
+        BEGIN_FROM: task.begin_from,
         MEMORY_INTERVAL: str(task.memory_interval_steps),
         STORE_INTERVAL: str(task.store_interval_steps),
         RESTORE: _json(desired.restore) if desired.restore else "",

@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperCommand
 
 from holdfast.cli.output import warn
-from holdfast.cli.run import options, torchrun
+from holdfast.cli.run import beginning, options, torchrun
 from holdfast.cli.shared import examples
 from holdfast.cli.usage import as_typed
 
@@ -22,6 +22,7 @@ def register(app: typer.Typer) -> None:
             "holdfast run --nproc-per-node 8 -m package.train",
             "holdfast run -n 4 --nodes 2 --standbys 1 train.py",
             "holdfast run -n 4 --store-url s3://bucket/checkpoints train.py",
+            "holdfast run -n 4 --begin-from last train.py",
             "holdfast run -n 2 -- ./binary --its-own-option",
         ),
     )(run)
@@ -137,6 +138,15 @@ StoreEvery = Annotated[
 Runs = Annotated[
     Path, typer.Option(metavar="DIR", help="Where the run's folder (logs, journal) is made.")
 ]
+BeginFrom = Annotated[
+    str | None,
+    typer.Option(
+        "--begin-from",
+        metavar="URL",
+        help="Go on from what an earlier run or job saved with holdfast.checkpoint: a store's URL "
+        "or folder, a run's name, or `last`.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("-q", "--quiet", help="Say nothing but faults.")]
 
 
@@ -154,6 +164,7 @@ def run(
     stuck_max_s: StuckMax = None,
     store_url: StoreUrl = "",
     store_every: StoreEvery = None,
+    begin_from: BeginFrom = None,
     runs: Runs = Path("runs"),
     quiet: Quiet = False,
 ) -> int:
@@ -173,6 +184,8 @@ def run(
     each = options.gpus() or 1
     if ranks:
         each = torchrun.ranks_of(ranks, options.gpus, as_typed(RANKS, typed))
+    folder_of_runs = runs if folder is None else Path(folder)
+    begun = beginning.of(begin_from, folder_of_runs) if begin_from is not None else None
     asked = options.Options(
         command=options.command_of(words, module=module, program=no_python),
         ranks=each,
@@ -185,13 +198,14 @@ def run(
         stuck_max_s=stuck_max_s,
         store_url=store_url,
         store_every=store_every,
-        runs=runs if folder is None else Path(folder),
+        runs=folder_of_runs,
         quiet=quiet,
+        begin_from=begun.url if begun else "",
     )
     options.check_nodes(asked)
     options.check_waits(asked)
     options.check_store(asked)
-    for line in (torchrun.ignored(theirs), fixed):
+    for line in (torchrun.ignored(theirs), fixed, begun.told(asked.world_size) if begun else ""):
         if line and not quiet:
             warn(line)
     from holdfast.cli.run.follow import Run

@@ -43,6 +43,7 @@ class Options:
     runs: Path = Path("runs")
     workdir: Path = field(default_factory=Path.cwd)
     quiet: bool = False
+    begin_from: str = ""  # a store's URL
 
     @property
     def world_size(self) -> int:
@@ -226,7 +227,11 @@ def job_of(
 
 def _checkpoint(options: Options) -> dict[str, Any]:
     """As far as it was said."""
-    said = {"storeUrl": options.store_url, "storeIntervalSteps": options.store_every}
+    said = {
+        "storeUrl": options.store_url,
+        "storeIntervalSteps": options.store_every,
+        "beginFrom": options.begin_from,
+    }
     return {name: value for name, value in said.items() if value not in ("", None)}
 
 

@@ -58,6 +58,7 @@ def _task(job: jobspec.TrainingJob, paths: RunPaths, life: str) -> Task:
         memory_interval_steps=spec.checkpoint.memory_interval_steps,
         store_interval_steps=spec.checkpoint.store_interval_steps,
         store_url=f"{store.rstrip('/')}/{life}",
+        begin_from=spec.checkpoint.begin_from.rstrip("/"),
         retention=spec.checkpoint.retention,
         grace_s=spec.timeouts.grace_s,
         log_root=str(paths.root),

@@ -24,6 +24,7 @@ def agent_order(state: State) -> AgentOrder | None:
         ranks=tuple(seat.rank for seat in own_seats(state)),
         world_size=desired.world_size or (task.topology.world_size if task else 1),
         store_url=task.store_url if task else "",
+        begin_from=task.begin_from if task else "",
         store_interval_steps=task.store_interval_steps if task else 0,
         retention=task.retention if task else 2,
         save=desired.save if quiet else None,

@@ -67,10 +67,10 @@ def test_a_checkpoint_of_another_job_or_of_other_axes_is_refused(
     store.put(f"{folder_name(5, 1)}/{MANIFEST}", [encode(merge(other.job, parts))])
     mine = Identity("job", 2, TWO)
     if not why:
-        assert fetch(store, step=5, epoch=1, rank=0, of=mine).rank == 0
+        assert fetch(store, folder_name(5, 1), rank=0, of=mine).rank == 0
         return
     with pytest.raises(Foreign) as refusal:
-        fetch(store, step=5, epoch=1, rank=0, of=mine)
+        fetch(store, folder_name(5, 1), rank=0, of=mine)
     assert str(refusal.value).startswith(f"step-00000005-epoch-1: {why}")
 
 

@@ -75,7 +75,7 @@ def test_no_byte_of_a_shard_is_read(store: Watched) -> None:
 def test_what_a_rank_refused_is_read_through_after_all_others_were_told(
     store: Watched, tmp_path: Path
 ) -> None:
-    refuse(url(tmp_path), step=30, epoch=1, why="a rank said so")
+    refuse(store, folder(30), "a rank said so")
     told = whole(store)
     assert [next(told), next(told)] == [Stored(step=20, epoch=1), Stored(step=10, epoch=1)]
     assert store.shards == []
@@ -86,13 +86,13 @@ def test_what_a_rank_refused_is_read_through_after_all_others_were_told(
 def test_what_a_rank_refused_is_not_read_where_a_newer_one_is_whole(
     store: Watched, tmp_path: Path
 ) -> None:
-    refuse(url(tmp_path), step=20, epoch=1, why="a rank said so")
+    refuse(store, folder(20), "a rank said so")
     assert steps(store) == [30, 10]
     assert store.shards == []
 
 
 def test_reading_through_ends_when_something_else_is_wanted(store: Watched, tmp_path: Path) -> None:
-    refuse(url(tmp_path), step=30, epoch=1, why="a rank said so")
+    refuse(store, folder(30), "a rank said so")
     asked: list[int] = []
 
     def go_on() -> None:

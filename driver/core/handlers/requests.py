@@ -12,12 +12,13 @@ from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state import layout
-from holdfast.driver.core.state.model import Fault, Job, Phase, Timer, Wanted
+from holdfast.driver.core.state.model import Attempt, Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Against, Source, Trusted
 from holdfast.driver.core.state.versions import Version
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Evidence, Kind, Weight
+from holdfast.protocol.messages import EARLIER
 
 BEFORE_EPOCH = frozenset({Phase.PENDING, Phase.ALLOCATING, Phase.SUSPENDED})
 """Phases in which no rank can be anywhere."""
@@ -36,6 +37,7 @@ def on_submitted(turn: Turn, event: e.JobSubmitted) -> None:
         submitted_s=turn.now,
         since_s=turn.now,
         wanted=Wanted.SUSPEND if plan.suspend else Wanted.RUN,
+        history=(Attempt(epoch=EARLIER),) if plan.task.begin_from else (),
     )
     turn.put_job(job)
     turn.say(f"{event.job} is submitted by {event.who}{_store(plan)}", event.job)
@@ -184,6 +186,8 @@ def _wind_down(turn: Turn, job: Job) -> None:
 def _store(plan: e.Plan) -> str:
     """Said of a folder that the user named: other jobs may have left checkpoints beside it."""
     task = plan.task
+    if task.begin_from:
+        return f"; it goes on from what an earlier job left in {task.begin_from}"
     beside_logs = task.store_url.startswith(f"file://{task.log_root}/")
     if beside_logs or not (task.store_url and task.store_interval_steps):
         return ""
