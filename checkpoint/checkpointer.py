@@ -16,6 +16,7 @@ import xxhash
 from msgspec.structs import replace
 
 from holdfast.checkpoint import earlier, rng, tree
+from holdfast.checkpoint.alone import Alone, CannotBegin
 from holdfast.checkpoint.declared import check_keys, checked_shards
 from holdfast.checkpoint.fetch import Foreign, Identity, Refused, fetch, refuse
 from holdfast.checkpoint.filling import Area, Claim
@@ -32,7 +33,7 @@ from holdfast.checkpoint.layout import (
 from holdfast.checkpoint.load_state import Fitting
 from holdfast.checkpoint.plan import writers
 from holdfast.checkpoint.rotation import due
-from holdfast.checkpoint.settings import Settings, from_environment
+from holdfast.checkpoint.settings import Settings, from_environment, outside
 from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
 from holdfast.checkpoint.stores import Store, StoreError, open_store
 from holdfast.checkpoint.tensors import spec, view
@@ -68,8 +69,28 @@ class Checkpointer:
     the store once. Tensors that are neither there nor in `shards` count as this rank's own.
     """
 
-    def __init__(self, settings: Settings, *, replicated: Collection[str] = ()) -> None:
-        self._settings = settings
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        store_url: str = "",
+        store_interval_steps: int = 50,
+        retention: int = 2,
+        begin_from: str = "",
+        replicated: Collection[str] = (),
+    ) -> None:
+        self._settings = settings = settings or outside(
+            store_url,
+            every_steps=store_interval_steps,
+            retention=retention,
+            begin_from=begin_from,
+        )
+        if settings.alone:
+            open_store(settings.store_url)
+            _LOG.warning("outside Holdfast: saves go to %s alone, not to memory", store_url)
+        elif store_url:
+            _LOG.warning("store_url is not used: the job's spec says where checkpoints go")
+        self._alone: Alone | None = None  # once the ranks have met
         self._replicated = tuple(replicated)
         self._folder = SlotFolder(settings.slots) if settings.slots else None
         self._areas: dict[Slot, Area] = {}
@@ -93,7 +114,8 @@ class Checkpointer:
     def due(self, step: int) -> bool:
         """Whether `save` would save this step; lets a script spare itself gathering the state."""
         intervals = (self._settings.memory_interval_steps, self._settings.store_interval_steps)
-        return self._folder is not None and any(due(step, every) for every in intervals)
+        saves = self._folder is not None or self._settings.alone
+        return saves and any(due(step, every) for every in intervals)
 
     @during("saves its state")
     def save(
@@ -105,8 +127,7 @@ class Checkpointer:
         whole one. Raises `TypeError` for what cannot be saved; a full memory is only counted.
         """
         if self._folder is None:
-            self._try_out(step, state, shards or {})
-            return False
+            return self._outside(step, state, shards or {})
         if current.recorder is not None:
             current.recorder.saves(step)
         if not self.due(step):
@@ -129,21 +150,24 @@ class Checkpointer:
         Raises `RestoreFailed` where that is not here or not whole, `tree.Mismatch` where it does
         not fit; the state is unchanged then.
         """
-        if self._folder is None:
+        if self._folder is None and not self._settings.alone:
             return None
+        if self._settings.alone:
+            self._meet()
         wanted = self._settings.restore
         if wanted is None:
-            self._forget_after(self._folder, -1)
+            self._forget_after(-1)
         else:
             source = self._memory if wanted.source == "memory" else self._store
             with source(wanted) as (saved, find):
                 fitting = Fitting(state, saved[0], find)
                 generators = tree.build(saved[1], find)
                 fitting.check(*rng.misfits(generators))
-                self._forget_after(self._folder, wanted.step)
+                self._forget_after(wanted.step)
                 fitting.carry_out()
                 rng.put_back(generators)
-        self._folder.ask_room(_expected_bytes(state))
+        if self._folder is not None:
+            self._folder.ask_room(_expected_bytes(state))
         if current.recorder is not None:
             current.recorder.starts_at(wanted.step if wanted else 0)
         return wanted.step if wanted else None
@@ -160,6 +184,29 @@ class Checkpointer:
         tensors = {**taken.tensors, **extra.tensors}
         layout = self._lay_out(tensors, shards)
         return self._seal(step, layout, [taken.tree, extra.tree]), layout, tensors
+
+    def _outside(self, step: int, state: Mapping[str, Any], shards: Mapping[str, Shard]) -> bool:
+        """Outside Holdfast: to the store, where the script named one."""
+        if not self._settings.alone:
+            self._try_out(step, state, shards)
+            return False
+        if not self.due(step):
+            return False
+        if why := self._meet().save(*self._prepare(step, state, shards)):
+            self._skip(step, why)
+            return False
+        self._saved()
+        return True
+
+    def _meet(self) -> Alone:
+        """All ranks, at their first save or restore. Raises `RestoreFailed`."""
+        if self._alone is None:
+            try:
+                self._alone = Alone(self._settings)
+            except CannotBegin as error:
+                raise RestoreFailed(str(error)) from error
+            self._settings = self._alone.settings
+        return self._alone
 
     def _try_out(self, step: int, state: Mapping[str, Any], shards: Mapping[str, Shard]) -> None:
         """Outside Holdfast: what is refused inside is refused here, seen at saves 1, 2, 4, 8 ….
@@ -230,9 +277,9 @@ class Checkpointer:
             self._tell_skips(replace(self._skips, in_a_row=0))
 
     def _tell_skips(self, skips: Skipped) -> None:
-        if self._folder is None:
-            raise AssertionError("save() has looked")
         self._skips = skips
+        if self._folder is None:
+            return
         try:
             self._folder.put_skipped(skips)
         except OSError as error:
@@ -245,9 +292,9 @@ class Checkpointer:
         settings = self._settings
         return Identity(settings.job, settings.world_size, settings.topology)
 
-    def _forget_after(self, folder: SlotFolder, last: int) -> None:
+    def _forget_after(self, last: int) -> None:
         """Break the seals of a history that no longer is: steps after what all agreed on."""
-        for slot, seal in folder.sealed():
+        for slot, seal in self._folder.sealed() if self._folder else ():
             if seal.step > last:
                 slot.break_seal()
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from holdfast.checkpoint.tree import Find, Mismatch, Tree, build, entries, join
+from holdfast.checkpoint.as_tensors import ARRAY, is_numpy
+from holdfast.checkpoint.tree import Find, Mismatch, Tree, build, entries, join, tensor
 
 MOST = 20
 """Mismatches that are listed; of more the number is said."""
@@ -62,6 +63,8 @@ class Fitting:
             self._fit_tensor(target, tree, path)
         elif isinstance(target, dict):
             self._fit_dict(target, tree, path)
+        elif is_filled(target):
+            self._fit_array(target, tree, path)
         elif isinstance(target, list):
             self._then.append(lambda: target.__setitem__(slice(None), build(tree, self._find)))
         elif loads(target):
@@ -70,13 +73,23 @@ class Fitting:
             self._say(path, f"cannot restore into a {type(target).__name__}. Put it in a dict.")
 
     def _fit_tensor(self, target: torch.Tensor, tree: Tree, path: str) -> None:
-        if not isinstance(tree, dict) or "$tensor" not in tree:
+        saved = tensor(tree, self._find)
+        if saved is None:
             self._say(path, f"a tensor here, but the checkpoint has {json.dumps(tree)[:80]}")
             return
-        saved = self._find(tree["$tensor"])
         if not self._same(target, saved, path):
             return
         self._then.append(lambda: target.copy_(saved))
+
+    def _fit_array(self, target: Any, tree: Tree, path: str) -> None:
+        """An array of NumPy, in place."""
+        here = f"{target.dtype.str} {list(target.shape)}"
+        if not isinstance(tree, dict) or ARRAY not in tree:
+            self._say(path, f"an array here, but the checkpoint has {json.dumps(tree)[:80]}")
+        elif here != (there := f"{tree['dtype']} {tree['shape']}"):
+            self._say(path, f"an array {here} here, but the checkpoint has {there}")
+        else:
+            self._then.append(lambda: target.__setitem__(..., build(tree, self._find)))
 
     def _same(self, target: torch.Tensor, saved: torch.Tensor, path: str) -> bool:
         if saved.shape == target.shape and saved.dtype == target.dtype:
@@ -93,7 +106,7 @@ class Fitting:
         self._named(target, saved, path)
         for key, part in saved.items():
             mine = target.get(key)
-            if isinstance(mine, (torch.Tensor, dict)) or loads(mine):
+            if isinstance(mine, (torch.Tensor, dict)) or is_filled(mine) or loads(mine):
                 self._fit(mine, part, join(path, key))
             else:
                 self._then.append(partial(_set, target, key, part, self._find))
@@ -129,8 +142,9 @@ class Fitting:
                 self._compare(value, saved[key], join(path, key))
 
     def _compare(self, mine: torch.Tensor, tree: Tree, path: str) -> None:
-        if isinstance(tree, dict) and "$tensor" in tree:
-            self._same(mine, self._find(tree["$tensor"]), path)
+        saved = tensor(tree, self._find)
+        if saved is not None:
+            self._same(mine, saved, path)
         else:
             self._say(path, f"a tensor here, but the checkpoint has {json.dumps(tree)[:80]}")
 
@@ -162,9 +176,10 @@ class Fitting:
         """What the optimizer keeps for one parameter, as far as its shape is known."""
         mine = target.state.get(parameter, {})
         for key, tree in saved.items():
-            if not isinstance(tree, dict) or "$tensor" not in tree:
+            found = tensor(tree, self._find)
+            if found is None:
                 continue
-            found, at = self._find(tree["$tensor"]), join(path, f"state.{number}.{key}")
+            at = join(path, f"state.{number}.{key}")
             if isinstance(held := mine.get(key), torch.Tensor):
                 self._same(held, found, at)
             elif key in _OF_PARAMETERS and found.shape != parameter.shape:
@@ -172,6 +187,11 @@ class Fitting:
                 self._say(
                     at, f"a parameter of {here} here, but the checkpoint has {list(found.shape)}"
                 )
+
+
+def is_filled(value: Any) -> bool:
+    """Whether it is an array that can be written to."""
+    return is_numpy(value) and hasattr(value, "flags") and bool(value.flags.writeable)
 
 
 def loads(value: object) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.protocol.messages import Restore
 from holdfast.protocol.topology import Topology
@@ -14,7 +15,9 @@ T = TypeVar("T")
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """A rank's place and intervals. `slots` is None outside Holdfast: nothing is saved then."""
+    """A rank's place and intervals. `slots` is None outside Holdfast: only what `alone` says is
+    saved then, straight to the store.
+    """
 
     job: str = ""
     epoch: int = 0
@@ -27,6 +30,42 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     store_interval_steps: int = 0
     restore: Restore | None = None
     topology: Topology = Topology()
+    retention: int = 2
+    alone: bool = False
+
+
+ALONE = "alone"
+"""The job's name in what is saved outside Holdfast."""
+
+
+def outside(
+    store_url: str,
+    *,
+    every_steps: int,
+    retention: int,
+    begin_from: str,
+    environment: Mapping[str, str] = os.environ,
+) -> Settings:
+    """The settings of a script that names its own store; in Holdfast those of its job stand.
+
+    Raises `ValueError` naming what cannot be.
+    """
+    known = from_environment(environment)
+    if known.slots is not None or not store_url:
+        return known
+    for name, number in (("store_interval_steps", every_steps), ("retention", retention)):
+        if number < 1:
+            raise ValueError(f"{name}: {number} is less than 1. Give a whole number from 1 on.")
+    return replace(
+        known,
+        job=ALONE,
+        store_url=store_url,
+        begin_from=begin_from,
+        memory_interval_steps=0,
+        store_interval_steps=every_steps,
+        retention=retention,
+        alone=True,
+    )
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:

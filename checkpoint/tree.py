@@ -10,9 +10,12 @@ from typing import Any
 
 import torch
 
+from holdfast.checkpoint import as_tensors
+
 Tree = Any
 """JSON. A tensor is `{"$tensor": name}`; tuples, dicts with other keys than plain strings, and
-floats that JSON lacks have a `$` word of their own."""
+floats that JSON lacks have a `$` word of their own, and so has what is saved as a tensor and is
+something else: complex128, bytes, arrays and scalars of NumPy (`as_tensors`)."""
 
 
 class Unsaveable(TypeError):
@@ -63,6 +66,9 @@ def _take(value: object, path: str, taken: Taken) -> Tree:
         return value
     if type(value) is str:
         return _text(value, path)
+    if other := _as_tensor(value, path):
+        word, beside, tensor = other
+        return {word: taken.add(path, tensor), **beside}
     if isinstance(value, torch.Tensor):
         return {"$tensor": taken.add(path, value)}
     if isinstance(value, Mapping):
@@ -78,6 +84,15 @@ def _take(value: object, path: str, taken: Taken) -> Tree:
         f"{path}: a {type(value).__name__} is neither a tensor, nor JSON, nor has it a state_dict. "
         "Save its content as tensors, numbers, strings, lists and dicts."
     )
+
+
+def _as_tensor(value: object, path: str) -> tuple[str, dict[str, Any], torch.Tensor] | None:
+    try:
+        return as_tensors.taken(value)
+    except as_tensors.NoTensor as error:
+        raise Unsaveable(
+            f"{path}: {error}, which may hold any objects. Save its content as arrays of numbers."
+        ) from error
 
 
 def _text(value: str, path: str) -> str:
@@ -120,6 +135,8 @@ def build(tree: Tree, find: Find) -> Any:
         return tree
     if "$tensor" in tree:
         return find(tree["$tensor"]).clone()
+    if word := as_tensors.word_of(tree):
+        return as_tensors.built(word, tree, find(tree[word]))
     if "$tuple" in tree:
         return tuple(build(part, find) for part in tree["$tuple"])
     if "$float" in tree:
@@ -129,9 +146,21 @@ def build(tree: Tree, find: Find) -> Any:
     return {key: build(part, find) for key, part in tree.items()}
 
 
+_LEAVES = ("$tensor", "$tuple", "$float", *as_tensors.WORDS)
+
+
+def tensor(tree: Tree, find: Find) -> torch.Tensor | None:
+    """The saved tensor that a tree names; None where it is none. Valid as `find`'s are."""
+    if not isinstance(tree, dict):
+        return None
+    if as_tensors.COMPLEX in tree:
+        return torch.view_as_complex(find(tree[as_tensors.COMPLEX]))
+    return find(tree["$tensor"]) if "$tensor" in tree else None
+
+
 def entries(tree: Tree) -> dict[Any, Tree] | None:
     """What a tree of a dict has by its keys; None for what is no dict."""
-    if not isinstance(tree, dict) or any(word in tree for word in ("$tensor", "$tuple", "$float")):
+    if not isinstance(tree, dict) or any(word in tree for word in _LEAVES):
         return None
     return dict(tree["$items"]) if "$items" in tree else tree
 

@@ -72,7 +72,8 @@ def values(part: Part) -> dict[str, Any]:
     """By path, what of a rank's state is no tensor, its random generators last."""
     found: dict[str, Any] = {}
     for tree, prefix in zip(json.loads(bytes(part.tree)) or (), ("", "holdfast.rng"), strict=False):
-        _walk(tree, prefix, found)
+        if tree or not prefix:  # what was made of others' weights has no generators
+            _walk(tree, prefix, found)
     return found
 
 

@@ -12,7 +12,14 @@ from torch.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlan
 from torch.distributed.checkpoint.state_dict_loader import _load_state_dict
 
 from holdfast.checkpoint import tree
-from holdfast.checkpoint.layout import MANIFEST, PLAN_KEY, ShardPlan, folder_name, lay_out
+from holdfast.checkpoint.layout import (
+    MANIFEST,
+    PLAN_KEY,
+    ShardPlan,
+    folder_name,
+    lay_out,
+    part_name,
+)
 from holdfast.checkpoint.manifest import encode, merge
 from holdfast.checkpoint.shards import put_part
 from holdfast.checkpoint.stores import Store
@@ -47,6 +54,7 @@ def take_over(folder: str, store: Store, *, step: int) -> str:
     )
     part = put_part(store, seal, layout, lambda key: [octets(taken.tensors[key])])
     store.put(f"{name}/{MANIFEST}", [encode(merge("", [part]))])
+    store.delete(f"{name}/{part_name(0)}")
     return name
 
 

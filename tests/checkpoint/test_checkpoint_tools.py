@@ -14,6 +14,7 @@ from checkpoint_agent import AgentProcess  # noqa: E402 - after the check for to
 from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
+from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.layout import Shard  # noqa: E402
 from holdfast.cli.main import main  # noqa: E402
 from holdfast.protocol import exitcodes  # noqa: E402
@@ -259,10 +260,9 @@ def test_a_file_of_others_becomes_a_model(asked: Any, tmp_path: Path) -> None:
     save_file(weights, tmp_path / "theirs.safetensors")
     code, told = asked("convert", tmp_path / "theirs.safetensors", tmp_path / "ckpt", "--step", 7)
     assert (code, told["made"].rpartition("/")[2]) == (0, "step-00000007-epoch-0")
-    job = Job(tmp_path)
-    job.store = tmp_path / "ckpt"
+    begun = {"store_url": (tmp_path / "own").as_uri(), "begin_from": (tmp_path / "ckpt").as_uri()}
     model = torch.nn.Sequential(torch.nn.Linear(4, 3))
-    rank = job.checkpointer(0, Restore(source="store", step=7, epoch=0))
+    rank = Checkpointer(**begun)
     assert rank.restore({"model": model}) == 7
     assert torch.equal(model[0].weight, weights["0.weight"])
 

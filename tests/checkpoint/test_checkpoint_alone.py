@@ -1,0 +1,194 @@
+"""A script that names its own store saves and restores without Holdfast."""
+
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from checkpoint_agent import AgentProcess  # noqa: E402 - after the check for torch
+from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
+from forked import forked  # noqa: E402
+
+from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed  # noqa: E402
+from holdfast.checkpoint.load_state import Mismatch  # noqa: E402
+from holdfast.checkpoint.stores import PermanentStoreError  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(autouse=True)
+def outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOLDFAST_SLOTS", "WORLD_SIZE", "RANK"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def made(store: Path, **options: Any) -> Checkpointer:
+    return Checkpointer(store_url=store.as_uri(), **{"store_interval_steps": 5} | options)
+
+
+def state(step: int = 0) -> dict[str, Any]:
+    return {"w": torch.full((4,), float(step)), "data": {"position": step}}
+
+
+def train(store: Path, first: int, last: int, **options: Any) -> Checkpointer:
+    checkpointer = made(store, **options)
+    for step in range(first, last + 1):
+        assert checkpointer.save(step, state(step)) is (step % 5 == 0)
+    return checkpointer
+
+
+def folders(store: Path) -> list[str]:
+    return sorted(path.parent.name for path in store.glob("*/manifest.json"))
+
+
+def test_what_is_saved_is_restored_by_the_next_start(tmp_path: Path) -> None:
+    train(tmp_path, 1, 12)
+    found = state()
+    assert made(tmp_path).restore(found) == 10
+    assert found["data"] == {"position": 10}
+    assert torch.equal(found["w"], torch.full((4,), 10.0))
+    assert folders(tmp_path) == ["step-00000005-epoch-1", "step-00000010-epoch-1"]
+    assert not list(tmp_path.glob("*/part-*"))
+
+
+def test_the_next_start_has_its_own_number_and_the_oldest_go(tmp_path: Path) -> None:
+    train(tmp_path, 1, 10)
+    again = made(tmp_path)
+    assert again.restore(state()) == 10
+    for step in range(11, 21):
+        again.save(step, state(step))
+    assert folders(tmp_path) == ["step-00000015-epoch-2", "step-00000020-epoch-2"]
+
+
+def test_an_empty_store_is_a_fresh_start(tmp_path: Path) -> None:
+    assert made(tmp_path / "new").restore(state()) is None
+
+
+def damage(store: Path, step: int) -> None:
+    path = next(store.glob(f"step-{step:08d}-*/shard-*"))
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def test_a_damaged_one_is_told_and_the_one_before_is_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    train(tmp_path, 1, 10)
+    damage(tmp_path, 10)
+    with caplog.at_level(logging.WARNING):
+        assert made(tmp_path).restore(state()) == 5
+    assert "checkpoint refused: step-00000010-epoch-1/shard-00000-of-00001" in caplog.text
+
+
+def test_where_all_are_damaged_nothing_begins_anew(tmp_path: Path) -> None:
+    train(tmp_path, 1, 5)
+    damage(tmp_path, 5)
+    with pytest.raises(RestoreFailed, match="no checkpoint at file.* can be believed: step-0"):
+        made(tmp_path).restore(state())
+
+
+def test_other_shapes_are_each_listed_and_nothing_changes(tmp_path: Path) -> None:
+    train(tmp_path, 1, 5)
+    other = {"w": torch.zeros(2), "more": torch.zeros(1), "data": {"position": -1}}
+    with pytest.raises(Mismatch) as raised:
+        made(tmp_path).restore(other)
+    assert "w: torch.float32 [2] here, but the checkpoint has torch.float32 [4]" in str(
+        raised.value
+    )
+    assert "more: not in the checkpoint" in str(raised.value)
+    assert other["data"] == {"position": -1}
+    assert torch.equal(other["w"], torch.zeros(2))
+
+
+def test_an_unknown_store_is_refused_at_once() -> None:
+    with pytest.raises(PermanentStoreError, match="'gopher://x/y' is no store that this Holdfast"):
+        Checkpointer(store_url="gopher://x/y")
+
+
+def test_a_store_that_cannot_be_written_is_told_before_the_first_step(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(RestoreFailed, match="Not a directory"):
+        made(tmp_path / "file" / "in").restore(state())
+
+
+def test_the_store_of_a_job_is_refused(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    agent = AgentProcess()
+    agent.give(job.order(0))
+    job.save(INTERVAL)
+    agent.until(persisted(INTERVAL), "committed")
+    agent.close()
+    with pytest.raises(RestoreFailed, match="written by job 'job', this is job 'alone'"):
+        made(job.store).restore({"w": torch.zeros(4_000)})
+    found = {"w": torch.zeros(4_000)}
+    assert made(tmp_path / "own", begin_from=job.store.as_uri()).restore(found) == INTERVAL
+    assert torch.equal(found["w"], torch.full((4_000,), float(INTERVAL)))
+
+
+def test_to_begin_from_nothing_is_refused(tmp_path: Path) -> None:
+    nowhere = (tmp_path / "nowhere").as_uri()
+    with pytest.raises(RestoreFailed, match="beginFrom: there is no checkpoint at file"):
+        made(tmp_path / "own", begin_from=nowhere).restore(state())
+
+
+def test_several_ranks_have_to_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(RestoreFailed, match="Call torch.distributed.init_process_group first"):
+        made(tmp_path).restore(state())
+
+
+@pytest.mark.parametrize("options", [{"store_interval_steps": 0}, {"retention": 0}], ids=str)
+def test_numbers_that_mean_nothing_are_refused(tmp_path: Path, options: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(options))}: 0 is less than 1"):
+        made(tmp_path, **options)
+
+
+def test_a_save_that_fails_stops_no_training(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpointer = made(tmp_path)
+    checkpointer.restore(state())
+    tmp_path.joinpath("step-00000005-epoch-1").touch()
+    assert not checkpointer.save(5, state(5))
+    assert checkpointer.skipped == 1
+    assert checkpointer.save(10, state(10))
+
+
+def test_another_start_on_the_same_store_ends_the_saves_of_this_one(tmp_path: Path) -> None:
+    first = made(tmp_path)
+    first.restore(state())
+    made(tmp_path).restore(state())
+    assert not first.save(5, state(5))
+    assert folders(tmp_path) == []
+
+
+def test_in_holdfast_the_jobs_own_store_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("HOLDFAST_SLOTS", str(tmp_path / "slots"))
+    checkpointer = made(tmp_path / "store")
+    assert checkpointer.restore(state()) is None
+    assert checkpointer.save(1, state(1))
+    assert not (tmp_path / "store").exists()
+    assert "store_url is not used" in caplog.text
+
+
+@pytest.mark.slow
+def test_ranks_that_meet_save_one_checkpoint_and_start_from_the_same(tmp_path: Path) -> None:
+    script = Path(__file__).parent.parent / "helpers" / "alone_ranks.py"
+    store = tmp_path / "store"
+    with forked(tmp_path, "alone_ranks") as processes:
+        for steps in ("7", "12"):
+            done = processes.run(script, store.as_uri(), steps, str(tmp_path))
+            assert done.returncode == 0, done.stderr
+    assert folders(store) == ["step-00000005-epoch-1", "step-00000010-epoch-2"]
+    for rank in range(2):
+        told = json.loads((tmp_path / f"{rank}.json").read_text())
+        assert told == {"start": 5, "sum": [78.0] * 3, "rank": rank}
+    names = {path.name for path in store.glob("*-2/*")}
+    assert names == {f"shard-0000{rank}-of-00002.safetensors" for rank in (0, 1)} | {
+        "manifest.json"
+    }
