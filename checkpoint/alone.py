@@ -7,6 +7,7 @@ in the background, and what dies is not started again.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 import torch
 from msgspec.structs import replace
@@ -52,7 +53,7 @@ class Company:
                 f"store_url: {world_size} ranks have to meet before they restore or save. Call "
                 "torch.distributed.init_process_group first."
             )
-        self._group = None if self._alone else distributed.new_group(backend="gloo")
+        self._group: Any = None if self._alone else distributed.new_group(backend="gloo")
 
     def hear(self, *numbers: int) -> list[int]:
         """What rank 0 said."""

@@ -63,7 +63,7 @@ def _of_numpy(value: Any) -> tuple[str, dict[str, Any], torch.Tensor]:
     beside = {"dtype": value.dtype.str, "shape": list(value.shape)}
     word = ARRAY if isinstance(value, np.ndarray) else SCALAR
     if value.dtype.isnative and value.dtype.str[1:] in NATIVE:
-        array = np.require(value, requirements="CW").reshape(value.shape)
+        array = np.require(value, requirements=["C", "W"]).reshape(value.shape)
         return word, beside, torch.from_numpy(array)
     return word, beside, _octets(value.tobytes())
 

@@ -6,7 +6,7 @@ not be saved is counted, logged, and reported by the agent. A restore that canno
 
 import logging
 import mmap
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,10 +15,11 @@ import torch
 import xxhash
 from msgspec.structs import replace
 
-from holdfast.checkpoint import earlier, rng, tree
+from holdfast.checkpoint import reshard, rng, saved, tree
 from holdfast.checkpoint.alone import Alone, CannotBegin
 from holdfast.checkpoint.declared import check_keys, checked_shards
-from holdfast.checkpoint.fetch import Foreign, Identity, Refused, fetch, refuse
+from holdfast.checkpoint.dtensors import local
+from holdfast.checkpoint.fetch import Foreign, Identity, Refused, refuse
 from holdfast.checkpoint.filling import Area, Claim
 from holdfast.checkpoint.layout import (
     PLAN_KEY,
@@ -26,16 +27,17 @@ from holdfast.checkpoint.layout import (
     Shard,
     ShardPlan,
     Spec,
-    folder_name,
     lay_out,
     parse_head,
 )
 from holdfast.checkpoint.load_state import Fitting
 from holdfast.checkpoint.plan import writers
+from holdfast.checkpoint.reshard import Wanted
 from holdfast.checkpoint.rotation import due
+from holdfast.checkpoint.saved import Saved
 from holdfast.checkpoint.settings import Settings, from_environment, outside
 from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
-from holdfast.checkpoint.stores import Store, StoreError, open_store
+from holdfast.checkpoint.stores import StoreError, open_store
 from holdfast.checkpoint.tensors import spec, view
 from holdfast.checkpoint.words import Seal, Skipped
 from holdfast.protocol.messages import EARLIER, Restore
@@ -144,9 +146,12 @@ class Checkpointer:
         return True
 
     @during("loads")
-    def restore(self, state: dict[str, Any]) -> int | None:
+    def restore(
+        self, state: dict[str, Any], *, shards: Mapping[str, Shard] | None = None
+    ) -> int | None:
         """Put back, in place, what all ranks agreed on; its step, or None for a fresh start.
 
+        `shards` as in `save`: with it, or DTensors, ranks of another layout can have saved it.
         Raises `RestoreFailed` where that is not here or not whole, `tree.Mismatch` where it does
         not fit; the state is unchanged then.
         """
@@ -159,10 +164,10 @@ class Checkpointer:
             self._forget_after(-1)
         else:
             source = self._memory if wanted.source == "memory" else self._store
-            with source(wanted) as (saved, find):
-                fitting = Fitting(state, saved[0], find)
-                generators = tree.build(saved[1], find)
-                fitting.check(*rng.misfits(generators))
+            with source(wanted, lambda: reshard.wanted(state, shards or {})) as found:
+                fitting = Fitting(state, found.tree, found.find, partly=found.partly)
+                generators = tree.build(found.generators, found.own)
+                fitting.check(*found.wrong(), *rng.misfits(generators))
                 self._forget_after(wanted.step)
                 fitting.carry_out()
                 rng.put_back(generators)
@@ -182,7 +187,9 @@ class Checkpointer:
         taken = tree.take_apart(dict(state))
         extra = tree.take_apart(rng.capture(), "holdfast.rng")
         tensors = {**taken.tensors, **extra.tensors}
-        layout = self._lay_out(tensors, shards)
+        if told := sorted(taken.places.keys() & shards):
+            raise ValueError(f"shards: {told[0]!r} is a DTensor. Leave it out: it says it itself.")
+        layout = self._lay_out(tensors, {**shards, **taken.places})
         return self._seal(step, layout, [taken.tree, extra.tree]), layout, tensors
 
     def _outside(self, step: int, state: Mapping[str, Any], shards: Mapping[str, Shard]) -> bool:
@@ -299,7 +306,7 @@ class Checkpointer:
                 slot.break_seal()
 
     @contextmanager
-    def _memory(self, wanted: Restore) -> Iterator[tuple[tree.Tree, tree.Find]]:
+    def _memory(self, wanted: Restore, _: Callable[[], Wanted]) -> Iterator[Saved]:
         if self._folder is None:
             raise AssertionError("restore() has looked")
         what = f"step {wanted.step} in the memory of this node"
@@ -320,31 +327,27 @@ class Checkpointer:
                 raise CheckpointRefused(f"{what}: its checksum does not match")
             data = mmap.mmap(fd, 0, mmap.MAP_SHARED | mmap.MAP_POPULATE)
             placed = parse_head(memoryview(data)).tensors
-            yield tree.decode(bytes(seal.tree)), lambda name: view(memoryview(data), placed[name])
+
+            def find(name: str) -> torch.Tensor:
+                return view(memoryview(data), placed[name])
+
+            state, generators = tree.decode(bytes(seal.tree))
+            yield Saved(state, generators, find, find)
 
     @contextmanager
-    def _store(self, wanted: Restore) -> Iterator[tuple[tree.Tree, tree.Find]]:
+    def _store(self, wanted: Restore, holds: Callable[[], Wanted]) -> Iterator[Saved]:
+        place = None
+        of = replace(self._identity, job="") if wanted.epoch == EARLIER else self._identity
         try:
-            place = self._place(wanted)
-        except (Refused, StoreError) as error:
-            raise CheckpointRefused(str(error)) from error
-        try:
-            mine = replace(self._identity, job="") if wanted.epoch == EARLIER else self._identity
-            pieces = fetch(*place, rank=self._settings.rank, of=mine)
+            place = saved.place(self._settings, wanted)
+            with saved.in_store(*place, rank=self._settings.rank, of=of, holds=holds) as found:
+                yield found
         except Foreign as error:
             raise RestoreFailed(str(error)) from error
         except (Refused, StoreError) as error:
-            refuse(*place, str(error))
+            if place is not None:
+                refuse(*place, str(error))
             raise CheckpointRefused(str(error)) from error
-        yield tree.decode(pieces.tree), lambda name: view(*pieces.find(name))
-
-    def _place(self, wanted: Restore) -> tuple[Store, str]:
-        """The store and the folder in it. Raises `Refused` or `StoreError`."""
-        if wanted.epoch != EARLIER:
-            return open_store(self._settings.store_url), folder_name(wanted.step, wanted.epoch)
-        url = self._settings.begin_from
-        store = open_store(earlier.parse(url).url)
-        return store, earlier.folder(store, url, wanted.step)
 
 
 def _expected_bytes(state: Mapping[str, Any]) -> int:
@@ -360,6 +363,7 @@ def _growth_bytes(value: object) -> int:
         return 0
     total = 0
     for group in value.param_groups:
-        size = sum(one.numel() * one.element_size() for one in group["params"])
+        parts = [local(one) for one in group["params"]]
+        size = sum(one.numel() * one.element_size() for one in parts)
         total += size * (2 if "betas" in group else 1 if group.get("momentum") else 0)
     return total

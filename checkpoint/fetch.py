@@ -54,12 +54,16 @@ class Identity(msgspec.Struct, frozen=True):
     world_size: int
     topology: Topology
 
+    def strange(self, other: "Identity") -> str:
+        """Why what `other` wrote is another job's; "" where it is not. "" is any job."""
+        if not self.job or other.job in ("", self.job):
+            return ""
+        return f"written by job {other.job!r}, this is job {self.job!r}. Give each its own store."
+
     def refuses(self, other: "Identity") -> str:
-        """Why what `other` wrote is not for this one; "" where it is. "" is any job."""
-        if self.job and other.job not in ("", self.job):
-            return (
-                f"written by job {other.job!r}, this is job {self.job!r}. Give each its own store."
-            )
+        """Why what `other` wrote is not for this one, as it lies; "" where it is."""
+        if stranger := self.strange(other):
+            return stranger
         if other.world_size != self.world_size:
             return (
                 f"written by {plural(other.world_size, 'rank')}, this job has {self.world_size}. "
@@ -100,11 +104,12 @@ class Pieces(msgspec.Struct, frozen=True):
         return data, layout.tensors[own] if own in layout.tensors else layout.tensors[name]
 
 
-def fetch(store: Store, folder: str, *, rank: int, of: Identity) -> Pieces:
-    """All that `rank` needs of the checkpoint. Raises `Refused` or `StoreError`."""
-    manifest = read_manifest(store, folder)
-    if stranger := of.refuses(Identity(manifest.job, manifest.world_size, manifest.topology)):
-        raise Foreign(f"{folder}: {stranger}")
+def identity(manifest: Manifest) -> Identity:
+    return Identity(manifest.job, manifest.world_size, manifest.topology)
+
+
+def pieces(store: Store, folder: str, manifest: Manifest, rank: int) -> Pieces:
+    """All that `rank`, one of as many, needs of it. Raises `Refused` or `StoreError`."""
     part = manifest.parts[rank]
     shards = {}
     for writer in sorted({rank, *part.elsewhere.values()}):

@@ -45,12 +45,19 @@ class Spec(msgspec.Struct, frozen=True):
 class Shard(msgspec.Struct, frozen=True):
     """Where a rank's tensor lies in the whole tensor of that name.
 
-    `replicas`: the axes along which other ranks hold the same bytes; one of them writes.
+    `replicas`: the axes along which other ranks hold the same bytes; one of them writes. `ranks`:
+    those that do, where they are known by themselves, as of a DTensor.
     """
 
     global_shape: tuple[int, ...]
     offsets: tuple[int, ...]
     replicas: tuple[Axis, ...] = ()
+    ranks: tuple[int, ...] = ()
+
+    @property
+    def shared(self) -> bool:
+        """Whether other ranks hold the same bytes."""
+        return bool(self.replicas or self.ranks)
 
 
 class ShardPlan(msgspec.Struct, frozen=True):

@@ -12,7 +12,8 @@ from typing import Any
 import torch
 
 from holdfast.checkpoint.as_tensors import ARRAY, is_numpy
-from holdfast.checkpoint.tree import Find, Mismatch, Tree, build, entries, join, tensor
+from holdfast.checkpoint.dtensors import is_dtensor, like, local
+from holdfast.checkpoint.tree import Find, Mismatch, Tree, build, entries, join, names, tensor
 
 MOST = 20
 """Mismatches that are listed; of more the number is said."""
@@ -35,8 +36,9 @@ class Fitting:
     nothing else has changed where one of them refuses.
     """
 
-    def __init__(self, target: Any, tree: Tree, find: Find) -> None:
+    def __init__(self, target: Any, tree: Tree, find: Find, *, partly: bool = False) -> None:
         self.wrong: list[str] = []
+        self._partly = partly  # the checkpoint has tensors of other ranks, too, which stay there
         self._find = find
         self._first: list[Callable[[], object]] = []
         self._then: list[Callable[[], object]] = []
@@ -66,6 +68,7 @@ class Fitting:
         elif is_filled(target):
             self._fit_array(target, tree, path)
         elif isinstance(target, list):
+            self._read(tree)
             self._then.append(lambda: target.__setitem__(slice(None), build(tree, self._find)))
         elif loads(target):
             self._fit_object(target, tree, path)
@@ -77,9 +80,23 @@ class Fitting:
         if saved is None:
             self._say(path, f"a tensor here, but the checkpoint has {json.dumps(tree)[:80]}")
             return
-        if not self._same(target, saved, path):
+        if not self._whole_fits(target, tree, path) or not self._same(target, saved, path):
             return
-        self._then.append(lambda: target.copy_(saved))
+        self._then.append(lambda: local(target).copy_(saved))
+
+    def _read(self, tree: Tree) -> None:
+        """Have it read now: nothing may fail once anything is changed."""
+        for name in names(tree):
+            self._find(name)
+
+    def _whole_fits(self, target: torch.Tensor, tree: Tree, path: str) -> bool:
+        """Of a DTensor: whether it was cut from a tensor of this shape."""
+        here = list(target.shape)
+        there = tree.get("of", here)
+        if not is_dtensor(target) or here == there:
+            return True
+        self._say(path, f"a part of {here} here, but the checkpoint has one of {there}")
+        return False
 
     def _fit_array(self, target: Any, tree: Tree, path: str) -> None:
         """An array of NumPy, in place."""
@@ -89,12 +106,14 @@ class Fitting:
         elif here != (there := f"{tree['dtype']} {tree['shape']}"):
             self._say(path, f"an array {here} here, but the checkpoint has {there}")
         else:
+            self._read(tree)
             self._then.append(lambda: target.__setitem__(..., build(tree, self._find)))
 
     def _same(self, target: torch.Tensor, saved: torch.Tensor, path: str) -> bool:
-        if saved.shape == target.shape and saved.dtype == target.dtype:
+        mine = local(target)
+        if saved.shape == mine.shape and saved.dtype == mine.dtype:
             return True
-        here, there = (f"{one.dtype} {list(one.shape)}" for one in (target, saved))
+        here, there = (f"{one.dtype} {list(one.shape)}" for one in (mine, saved))
         self._say(path, f"{here} here, but the checkpoint has {there}")
         return False
 
@@ -108,7 +127,8 @@ class Fitting:
             mine = target.get(key)
             if isinstance(mine, (torch.Tensor, dict)) or is_filled(mine) or loads(mine):
                 self._fit(mine, part, join(path, key))
-            else:
+            elif key in target or not self._partly or next(names(part), None) is None:
+                self._read(part)
                 self._then.append(partial(_set, target, key, part, self._find))
 
     def _named(self, here: Collection[Any], saved: Mapping[Any, Tree], path: str) -> None:
@@ -119,7 +139,11 @@ class Fitting:
     # ------------------------------------------------------------ objects
 
     def _fit_object(self, target: Any, tree: Tree, path: str) -> None:
-        saved, load = entries(tree), lambda: target.load_state_dict(build(tree, self._find))
+        saved, load = entries(tree), lambda: target.load_state_dict(self._built(target, tree))
+        if self._partly and saved is not None and isinstance(target, torch.nn.Module):
+            mine = target.state_dict()
+            saved = tree = {key: part for key, part in saved.items() if key in mine}
+        self._read(tree)
         if isinstance(target, torch.nn.Module) and saved is not None:
             self._fit_module(target, saved, path)
         elif isinstance(target, torch.optim.Optimizer) and saved is not None:
@@ -128,6 +152,21 @@ class Fitting:
             self._first.append(load)
             return
         self._then.append(load)
+
+    def _built(self, target: Any, tree: Tree) -> Any:
+        """What it is to load: of DTensors not the local parts, but DTensors of its own kind."""
+        state = build(tree, self._find)
+        if isinstance(target, torch.nn.Module):
+            mine = target.state_dict()
+            return {
+                key: like(mine[key], one) if is_dtensor(mine.get(key)) else one
+                for key, one in state.items()
+            }
+        if isinstance(target, torch.optim.Optimizer):
+            groups: list[dict[Any, Any] | None] = [*state["param_groups"]]
+            for number, parameter in _numbered(target, groups):
+                _place_kept(parameter, state["state"].get(number, {}))
+        return state
 
     def _fit_module(self, target: torch.nn.Module, saved: Mapping[Any, Tree], path: str) -> None:
         """Names as `load_state_dict` wants them, unless the module has its own way with them."""
@@ -182,11 +221,19 @@ class Fitting:
             at = join(path, f"state.{number}.{key}")
             if isinstance(held := mine.get(key), torch.Tensor):
                 self._same(held, found, at)
-            elif key in _OF_PARAMETERS and found.shape != parameter.shape:
-                here = list(parameter.shape)
+            elif key in _OF_PARAMETERS and found.shape != (part := local(parameter)).shape:
+                here = list(part.shape)
                 self._say(
                     at, f"a parameter of {here} here, but the checkpoint has {list(found.shape)}"
                 )
+
+
+def _place_kept(parameter: torch.Tensor, kept: dict[str, Any]) -> None:
+    """What an optimizer keeps for a DTensor in its shape is one, too."""
+    part = local(parameter).shape
+    for key, value in kept.items():
+        if is_dtensor(parameter) and isinstance(value, torch.Tensor) and value.shape == part:
+            kept[key] = like(parameter, value)
 
 
 def is_filled(value: Any) -> bool:

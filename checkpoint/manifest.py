@@ -23,12 +23,18 @@ class BadManifest(ValueError):
     """A part or manifest that cannot be believed; the message says why."""
 
 
-class File(msgspec.Struct, frozen=True):
-    """A shard: its name in the folder, its size, and XXH3 (64 bit) of its bytes in hexadecimal."""
+class File(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A shard: its name in the folder, its size, and XXH3 (64 bit) of its bytes in hexadecimal.
+
+    `blocks`: the same of each `block_bytes` of it, so that ranges of it can be believed. Shards of
+    an earlier Holdfast have none.
+    """
 
     name: str
     size_bytes: int
     xxh3: str
+    block_bytes: int = 0
+    blocks: tuple[str, ...] = ()
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,7 +7,7 @@ tensors of that group, so all come to the same plan. Must not depend on anything
 from collections.abc import Mapping
 
 from holdfast.checkpoint.layout import Shard
-from holdfast.protocol.topology import Axis, Topology
+from holdfast.protocol.topology import Topology
 
 
 def writers(
@@ -19,13 +19,13 @@ def writers(
     the member with the least to write so far.
     """
     plan = dict.fromkeys(sizes, rank)
-    shared: dict[tuple[Axis, ...], list[str]] = {}
+    shared: dict[tuple[int, ...], list[str]] = {}
     for name in sizes:
-        axes = shards[name].replicas if name in shards else ()
-        if axes:
-            shared.setdefault(tuple(sorted(axes)), []).append(name)
-    for axes, names in shared.items():
-        load = dict.fromkeys(topology.group(rank, *axes), 0)
+        if name in shards and shards[name].shared:
+            group = shards[name].ranks or topology.group(rank, *shards[name].replicas)
+            shared.setdefault(group, []).append(name)
+    for group, names in shared.items():
+        load = dict.fromkeys(group, 0)
         for name in sorted(names, key=lambda name: (-sizes[name], name)):
             member = min(load, key=lambda member: (load[member], member))
             load[member] += sizes[name]

@@ -29,6 +29,9 @@ from holdfast.checkpoint.words import Seal
 
 CHUNK_BYTES = 4 << 20
 
+BLOCK_BYTES = 16 << 20
+"""Who needs a range of a shard reads blocks, for each has its checksum: 64 for a GiB."""
+
 Checked = Callable[[], None]
 """Called between chunks; raises where the writing is to be given up."""
 
@@ -78,7 +81,7 @@ def put_part(store: Store, seal: Seal, source: Layout, bytes_of: BytesOf) -> Par
     replicas = {
         name: _digest(bytes_of(name))
         for name in source.tensors
-        if name in plan.shards and plan.shards[name].replicas
+        if name in plan.shards and plan.shards[name].shared
     }
     part = Part(
         rank=seal.rank,
@@ -140,18 +143,54 @@ def put_shard(
     """Write a rank's tensors as its shard, and say what was written. Raises `StoreError`."""
     target = lay_out(specs, metadata)
     name = shard_name(rank, world_size)
-    state = xxhash.xxh3_64()
+    sums = Sums(BLOCK_BYTES)
 
     def hashed() -> Iterator[Buffer]:
-        state.update(target.head)
+        sums.update(target.head)
         yield target.head
         for key in target.tensors:
             for chunk in bytes_of(key):
-                state.update(chunk)
+                sums.update(chunk)
                 yield chunk
 
     store.put(f"{folder}/{name}", hashed())
-    return File(name, target.size_bytes, state.hexdigest())
+    return File(name, target.size_bytes, sums.whole, sums.block_bytes, sums.blocks)
+
+
+class Sums:
+    """XXH3 of a file, and of each of its blocks, of bytes as they come."""
+
+    def __init__(self, block_bytes: int) -> None:
+        self.block_bytes = block_bytes
+        self._whole = xxhash.xxh3_64()
+        self._block = xxhash.xxh3_64()
+        self._filled = 0
+        self._blocks: list[str] = []
+
+    def update(self, chunk: Buffer) -> None:
+        self._whole.update(chunk)
+        data = memoryview(chunk).cast("B")
+        while data:
+            piece = data[: self.block_bytes - self._filled]
+            self._block.update(piece)
+            self._filled += len(piece)
+            data = data[len(piece) :]
+            if self._filled == self.block_bytes:
+                self._end_block()
+
+    def _end_block(self) -> None:
+        self._blocks.append(self._block.hexdigest())
+        self._block.reset()
+        self._filled = 0
+
+    @property
+    def whole(self) -> str:
+        return self._whole.hexdigest()
+
+    @property
+    def blocks(self) -> tuple[str, ...]:
+        """Of all that came, the last block as far as it goes."""
+        return (*self._blocks, self._block.hexdigest()) if self._filled else tuple(self._blocks)
 
 
 def reader_metadata(offsets: Mapping[str, tuple[int, ...]]) -> dict[str, str]:

@@ -42,7 +42,17 @@ def view(data: memoryview | bytearray, placed: Placed) -> torch.Tensor:
     return flat.reshape(shape)
 
 
+def view_as(data: bytearray, spec: Spec) -> torch.Tensor:
+    """The tensor that these bytes are; it shares the memory."""
+    return view(data, Placed(spec, 0, spec.size_bytes))
+
+
+def empty(spec: Spec) -> torch.Tensor:
+    """A new one of that type and shape."""
+    return torch.empty(spec.shape, dtype=_TYPES[spec.dtype])
+
+
 def octets(tensor: torch.Tensor) -> memoryview:
     """The bytes of a tensor, in the host's memory, in the order of its indices."""
     flat = tensor.detach().cpu().contiguous().flatten()
-    return memoryview(flat.view(torch.uint8).numpy()) if flat.numel() else memoryview(b"")
+    return flat.view(torch.uint8).numpy().data if flat.numel() else memoryview(b"")

@@ -5,12 +5,13 @@ Used by the checkpointer. No pickle: what is neither a tensor nor JSON is refuse
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
 
-from holdfast.checkpoint import as_tensors
+from holdfast.checkpoint import as_tensors, dtensors
+from holdfast.checkpoint.layout import Shard
 
 Tree = Any
 """JSON. A tensor is `{"$tensor": name}`; tuples, dicts with other keys than plain strings, and
@@ -32,14 +33,14 @@ class Taken:
     def __init__(self) -> None:
         self.tree: Tree = None
         self.tensors: dict[str, torch.Tensor] = {}
+        self.places: dict[str, Shard] = {}  # of DTensors, of which the local parts are taken
         self._seen: dict[tuple[object, ...], str] = {}
 
     def add(self, name: str, tensor: torch.Tensor) -> str:
         """The name under which the tensor is saved: of tied tensors, the first one's."""
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_sparse:
             raise Unsaveable(
-                f"{name}: a {type(tensor).__name__} ({tensor.layout}). Save a plain tensor; of a "
-                "distributed one its local part, with its place in `shards`."
+                f"{name}: a {type(tensor).__name__} ({tensor.layout}). Save a plain tensor."
             )
         # A view that is lazily conjugated or negated has its base's memory, and other values.
         lazy = (tensor.is_conj(), tensor.is_neg())
@@ -66,6 +67,8 @@ def _take(value: object, path: str, taken: Taken) -> Tree:
         return value
     if type(value) is str:
         return _text(value, path)
+    if dtensors.is_dtensor(value):
+        return _take_dtensor(value, path, taken)
     if other := _as_tensor(value, path):
         word, beside, tensor = other
         return {word: taken.add(path, tensor), **beside}
@@ -84,6 +87,17 @@ def _take(value: object, path: str, taken: Taken) -> Tree:
         f"{path}: a {type(value).__name__} is neither a tensor, nor JSON, nor has it a state_dict. "
         "Save its content as tensors, numbers, strings, lists and dicts."
     )
+
+
+def _take_dtensor(value: Any, path: str, taken: Taken) -> Tree:
+    """With the shape of the whole, by which it is known for one."""
+    try:
+        place = dtensors.place(value)
+    except dtensors.NoPlace as error:
+        raise Unsaveable(f"{path}: {error}") from error
+    name = taken.add(path, dtensors.local(value))
+    taken.places.setdefault(name, place)
+    return {"$tensor": name, "of": list(value.shape)}
 
 
 def _as_tensor(value: object, path: str) -> tuple[str, dict[str, Any], torch.Tensor] | None:
@@ -156,6 +170,20 @@ def tensor(tree: Tree, find: Find) -> torch.Tensor | None:
     if as_tensors.COMPLEX in tree:
         return torch.view_as_complex(find(tree[as_tensors.COMPLEX]))
     return find(tree["$tensor"]) if "$tensor" in tree else None
+
+
+def names(tree: Tree) -> Iterator[str]:
+    """Of all tensors in a tree, whatever they were."""
+    if isinstance(tree, list):
+        for part in tree:
+            yield from names(part)
+    elif isinstance(tree, dict):
+        word = "$tensor" if "$tensor" in tree else as_tensors.word_of(tree)
+        if word:
+            yield tree[word]
+        else:
+            for part in tree.values():
+                yield from names(part)
 
 
 def entries(tree: Tree) -> dict[Any, Tree] | None:

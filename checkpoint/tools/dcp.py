@@ -6,9 +6,9 @@ program by having it read.
 
 import msgspec
 import xxhash
-from torch.distributed.checkpoint import FileSystemReader
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner
+from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.state_dict_loader import _load_state_dict
 
 from holdfast.checkpoint import tree
@@ -64,7 +64,7 @@ def _loaded(folder: str) -> dict[str, object]:
         _load_state_dict(
             state,
             storage_reader=FileSystemReader(folder),
-            planner=_EmptyStateDictLoadPlanner(),
+            planner=_EmptyStateDictLoadPlanner(),  # type: ignore[no-untyped-call]
             no_dist=True,
         )
     except (CheckpointException, OSError, ValueError, KeyError, RuntimeError) as error:

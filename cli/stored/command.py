@@ -1,5 +1,7 @@
 """The command `checkpoint` and those below it."""
 
+from collections.abc import Callable
+
 import typer
 
 from holdfast.cli.shared import examples, group
@@ -8,7 +10,7 @@ from holdfast.cli.stored.ls import ls
 from holdfast.cli.stored.show import show
 from holdfast.cli.stored.verify import verify
 
-TYPED = {
+TYPED: dict[Callable[..., object], tuple[str, ...]] = {
     ls: ("ls last", "ls file:///data/ckpt"),
     show: ("show last", "show /data/ckpt/life-7f3a91c2d4b0865e --rank 3"),
     verify: ("verify last", "verify /data/ckpt --json"),

@@ -86,7 +86,7 @@ def test_a_damaged_one_is_told_and_the_one_before_is_used(
 def test_where_all_are_damaged_nothing_begins_anew(tmp_path: Path) -> None:
     train(tmp_path, 1, 5)
     damage(tmp_path, 5)
-    with pytest.raises(RestoreFailed, match="no checkpoint at file.* can be believed: step-0"):
+    with pytest.raises(RestoreFailed, match=r"no checkpoint at file.* can be believed: step-0"):
         made(tmp_path).restore(state())
 
 
@@ -136,7 +136,7 @@ def test_to_begin_from_nothing_is_refused(tmp_path: Path) -> None:
 
 def test_several_ranks_have_to_meet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "2")
-    with pytest.raises(RestoreFailed, match="Call torch.distributed.init_process_group first"):
+    with pytest.raises(RestoreFailed, match=r"Call torch\.distributed\.init_process_group first"):
         made(tmp_path).restore(state())
 
 

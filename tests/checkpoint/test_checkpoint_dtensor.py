@@ -33,6 +33,46 @@ def run(processes: Forked, do: str, root: Path, *, dp: int, tp: int, **told: Any
     assert done.returncode == 0, done.stderr
 
 
+SHAPES = [((4, 1), (2, 1)), ((2, 2), (1, 2)), ((2, 1), (4, 1)), ((2, 1), (2, 1))]
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("objects", [False, True], ids=["dicts", "objects"])
+@pytest.mark.parametrize(
+    ("saved", "loaded"),
+    SHAPES,
+    ids=["4-on-2", "dp2-tp2-on-tp2", "2-on-4", "2-on-2"],
+)
+def test_ranks_of_another_layout_read_what_they_need(
+    tmp_path: Path,
+    processes: Forked,
+    saved: tuple[int, int],
+    loaded: tuple[int, int],
+    objects: bool,
+) -> None:
+    run(processes, "save_alone", tmp_path, dp=saved[0], tp=saved[1], objects=objects)
+    told = {"objects": objects, "saved": saved[0] * saved[1]}
+    run(processes, "restore_alone", tmp_path, dp=loaded[0], tp=loaded[1], **told)
+    shards = sum(path.stat().st_size for path in tmp_path.glob("store/*/*.safetensors"))
+    ranks = range(loaded[0] * loaded[1])
+    reads = [json.loads((tmp_path / f"read-{rank}.json").read_text()) for rank in ranks]
+    if saved != loaded:
+        for each in reads:
+            assert each["read"] < 0.8 * shards
+            assert len(each["ranges"]) == len(set(map(tuple, each["ranges"])))
+
+
+def test_each_mismatch_of_a_dtensor_is_told_and_nothing_changes(
+    tmp_path: Path, processes: Forked
+) -> None:
+    run(processes, "save_alone", tmp_path, dp=2, tp=1)
+    run(processes, "refused", tmp_path, dp=3, tp=1, out=2)
+    said = (tmp_path / "refused-0").read_text()
+    assert "written by 2 ranks, this job has 3" in said
+    assert "model.3.weight: a part of [2, 9] here, but the checkpoint has [1, 9]" in said
+    assert "optimizer.state.3.bias.exp_avg: a part of [2] here" in said
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     ("saved", "loaded"),

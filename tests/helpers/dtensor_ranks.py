@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import torch
@@ -20,35 +21,22 @@ from torch.distributed.checkpoint.state_dict import get_state_dict
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
-from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     RowwiseParallel,
     parallelize_module,
 )
 
+from holdfast.checkpoint import shards
 from holdfast.checkpoint.checkpointer import Checkpointer
-from holdfast.checkpoint.layout import Shard
+from holdfast.checkpoint.dtensors import local
+from holdfast.checkpoint.load_state import Mismatch
 from holdfast.checkpoint.settings import Settings
+from holdfast.checkpoint.stores.file import FileStore
 from holdfast.protocol.messages import Restore
-from holdfast.protocol.topology import Axis, Topology
+from holdfast.protocol.topology import Topology
 
 STEP = 10
-
-
-def local(value: Any, path: str, shards: dict[str, Shard]) -> Any:
-    """The same state with the local part of each DTensor; its place in the whole to `shards`."""
-    if isinstance(value, dict):
-        return {key: local(part, f"{path}.{key}", shards) for key, part in value.items()}
-    if not isinstance(value, DTensor):
-        return value
-    mesh, placements = value.device_mesh, value.placements
-    _, offsets = compute_local_shape_and_global_offset(value.shape, mesh, placements)
-    named = zip(mesh.mesh_dim_names or (), placements, strict=True)
-    sharded = {name for name, placement in named if not placement.is_replicate()}
-    replicas = tuple(axis for axis in (Axis.DP, Axis.TP) if axis.value not in sharded)
-    shards[path] = Shard(tuple(value.shape), tuple(offsets), replicas)
-    return value.to_local()
 
 
 def whole_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
@@ -68,7 +56,9 @@ class Rank:
         )
         mesh = init_device_mesh("cpu", (dp, tp), mesh_dim_names=("dp", "tp"))
         torch.manual_seed(seed)
-        model = nn.Sequential(nn.Linear(6, 10), nn.Linear(10, 9), nn.LayerNorm(9), nn.Linear(9, 1))
+        out = told.get("out", 1)
+        last = nn.Linear(9, out)
+        model = nn.Sequential(nn.Linear(6, 10), nn.Linear(10, 9), nn.LayerNorm(9), last)
         if tp > 1:
             plan = {"0": ColwiseParallel(), "1": RowwiseParallel()}
             parallelize_module(model, mesh["tp"], plan)
@@ -77,9 +67,12 @@ class Rank:
         self.model(torch.rand(4, 6)).sum().backward()
         self.optimizer.step()
 
-    def state(self, shards: dict[str, Shard]) -> dict[str, Any]:
-        whole = whole_of(self.model, self.optimizer)
-        return {key: local(part, key, shards) for key, part in whole.items()}
+    def state(self) -> dict[str, Any]:
+        """As torch has it: its dicts of DTensors, or the objects themselves."""
+        if self.told.get("objects"):
+            return {"model": self.model, "optimizer": self.optimizer}
+        of_model, of_optimizer = get_state_dict(self.model, self.optimizer)
+        return {"model": of_model, "optimizer": of_optimizer}
 
     def checkpointer(self, epoch: int, restore: Restore | None = None) -> Checkpointer:
         told = self.told
@@ -95,6 +88,9 @@ class Rank:
             restore=restore,
         )
         return Checkpointer(settings)
+
+    def alone(self) -> Checkpointer:
+        return Checkpointer(store_url=self.told["store"], store_interval_steps=STEP)
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """As torch has them, by their names."""
@@ -119,9 +115,11 @@ def tensors(value: dict[str, Any], path: str) -> Iterator[tuple[str, torch.Tenso
 
 def save(rank: Rank) -> None:
     """Save to this node's memory; rank 0 leaves what it is in whole, too."""
-    shards: dict[str, Shard] = {}
-    state = rank.state(shards)
-    assert rank.checkpointer(1).save(STEP, state, shards=shards)
+    assert rank.checkpointer(1).save(STEP, rank.state())
+    keep(rank)
+
+
+def keep(rank: Rank) -> None:
     whole = rank.whole()
     if rank.rank == 0:
         torch.save(whole, rank.told["whole"])
@@ -130,8 +128,64 @@ def save(rank: Rank) -> None:
 def restore(rank: Rank) -> None:
     """By Holdfast, as many ranks as have saved it."""
     wanted = Restore(source="store", step=STEP, epoch=1)
-    assert rank.checkpointer(2, wanted).restore(rank.state({})) == STEP
+    assert rank.checkpointer(2, wanted).restore(rank.state()) == STEP
     compare(rank)
+
+
+def save_alone(rank: Rank) -> None:
+    """Straight to the store, in blocks of which a shard has several."""
+    shards.BLOCK_BYTES = 64
+    state = rank.state() | {"rank": rank.rank, "count": torch.tensor(rank.rank)}
+    assert rank.alone().save(STEP, state)
+    keep(rank)
+
+
+def restore_alone(rank: Rank) -> None:
+    """However many ranks there are, each reads what it needs, and tells how much that was."""
+    read = Read()
+    FileStore.get = read.get  # type: ignore[method-assign]
+    state = rank.state() | {"rank": -1, "count": torch.tensor(-1)}
+    assert rank.alone().restore(state) == STEP
+    own = rank.rank if rank.rank < rank.told["saved"] else 0  # who is new has the first one's
+    assert state["rank"] == state["count"] == own
+    compare(rank)
+    held = sum(local(one).nbytes for one in rank.tensors().values())
+    told = {"read": read.shard_bytes, "held": held, "ranges": read.ranges}
+    (Path(rank.told["root"]) / f"read-{rank.rank}.json").write_text(json.dumps(told))
+
+
+def refused(rank: Rank) -> None:
+    """A model of another shape: each mismatch is told, and nothing changes."""
+    before = rank.whole()
+    try:
+        rank.alone().restore(rank.state())
+    except Mismatch as error:
+        (Path(rank.told["root"]) / f"refused-{rank.rank}").write_text(str(error))
+    after = rank.whole()
+    assert all(torch.equal(one, after[name]) for name, one in before.items())
+
+
+class Read:
+    """What is read of shards."""
+
+    def __init__(self) -> None:
+        self.ranges: list[tuple[str, int, int | None]] = []
+        self.shard_bytes = 0
+        self._lock = Lock()
+
+    @property
+    def get(self) -> Any:
+        real = FileStore.get
+
+        def counted(store: FileStore, path: str, **range_: Any) -> Iterator[bytes]:
+            for chunk in real(store, path, **range_):
+                if path.endswith(".safetensors"):
+                    with self._lock:
+                        self.shard_bytes += len(chunk)
+                        self.ranges.append((path[-27:], range_["begin"], range_["end"]))
+                yield chunk
+
+        return counted
 
 
 def load(rank: Rank) -> None:
@@ -161,5 +215,12 @@ def main(do: Callable[[Rank], None], seed: int, told: dict[str, Any]) -> int:
 
 
 if __name__ == "__main__":
-    DO = {"save": (save, 1), "restore": (restore, 2), "load": (load, 3)}
+    DO = {
+        "save": (save, 1),
+        "restore": (restore, 2),
+        "load": (load, 3),
+        "save_alone": (save_alone, 1),
+        "restore_alone": (restore_alone, 2),
+        "refused": (refused, 2),
+    }
     sys.exit(main(*DO[sys.argv[1]], json.loads(sys.argv[2])))
