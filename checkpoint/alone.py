@@ -7,7 +7,6 @@ in the background, and what dies is not started again.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 import torch
 from msgspec.structs import replace
@@ -30,6 +29,7 @@ from holdfast.checkpoint.shards import put_part
 from holdfast.checkpoint.stores import Store, StoreError, open_store
 from holdfast.checkpoint.sweeping import Committed, sweep
 from holdfast.checkpoint.tensors import octets
+from holdfast.checkpoint.together import Company, meets
 from holdfast.checkpoint.words import Seal
 from holdfast.protocol.messages import Restore, Stored
 from holdfast.protocol.topology import Topology
@@ -43,44 +43,17 @@ class CannotBegin(Exception):
     """Where the ranks would start is not known, or nothing can be saved; the message says why."""
 
 
-class Company:
-    """The ranks of this script, who tell each other numbers."""
-
-    def __init__(self, rank: int, world_size: int) -> None:
-        self._rank, self._alone = rank, world_size == 1
-        if not self._alone and not _meets(world_size):
-            raise CannotBegin(
-                f"store_url: {world_size} ranks have to meet before they restore or save. Call "
-                "torch.distributed.init_process_group first."
-            )
-        self._group: Any = None if self._alone else distributed.new_group(backend="gloo")
-
-    def hear(self, *numbers: int) -> list[int]:
-        """What rank 0 said."""
-        told = torch.tensor(numbers, dtype=torch.int64)
-        if not self._alone:
-            distributed.broadcast(told, 0, group=self._group)
-        return [int(number) for number in told]
-
-    def agree(self, well: bool) -> bool:
-        """Whether all is well with all."""
-        told = torch.tensor([int(well)])
-        if not self._alone:
-            distributed.all_reduce(told, distributed.ReduceOp.MIN, group=self._group)
-        return bool(told)
-
-
-def _meets(world_size: int) -> bool:
-    there = distributed.is_available() and distributed.is_initialized()
-    return there and distributed.get_world_size() == world_size
-
-
 class Alone:
     """One rank's side of it, from when the ranks have met."""
 
     def __init__(self, settings: Settings) -> None:
         settings = _placed(settings)
-        self._company = Company(settings.rank, settings.world_size)
+        if settings.world_size > 1 and not meets(settings.world_size):
+            raise CannotBegin(
+                f"store_url: {settings.world_size} ranks have to meet before they restore or save. "
+                "Call torch.distributed.init_process_group first."
+            )
+        self._company = Company(settings.world_size)
         self._store = open_store(settings.store_url)
         self.settings = self._agreed(settings)
 

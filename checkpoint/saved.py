@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from typing import NamedTuple
 
-from holdfast.checkpoint import earlier, tree
+from holdfast.checkpoint import earlier, together, tree
 from holdfast.checkpoint.coverage import Place
-from holdfast.checkpoint.fetch import Foreign, Identity, identity, pieces, read_manifest
+from holdfast.checkpoint.fetch import Foreign, Identity, identity, read_manifest
 from holdfast.checkpoint.layout import folder_name
 from holdfast.checkpoint.manifest import Manifest
 from holdfast.checkpoint.ranges import Ranges
@@ -54,7 +54,7 @@ def in_store(
         raise Foreign(f"{folder}: {stranger}")
     layout = of.refuses(written)
     if not layout and not _cut_otherwise(manifest, rank, holds()):
-        found = pieces(store, folder, manifest, rank)
+        found = together.read(store, folder, manifest, rank)
         saved, generators = tree.decode(found.tree)
 
         def find(name: str):  # type: ignore[no-untyped-def]

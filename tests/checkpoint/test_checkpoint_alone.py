@@ -187,7 +187,8 @@ def test_ranks_that_meet_save_one_checkpoint_and_start_from_the_same(tmp_path: P
     assert folders(store) == ["step-00000005-epoch-1", "step-00000010-epoch-2"]
     for rank in range(2):
         told = json.loads((tmp_path / f"{rank}.json").read_text())
-        assert told == {"start": 5, "sum": [78.0] * 3, "rank": rank}
+        read = [f"shard-0000{rank}-of-00002.safetensors"]  # what it had written, and no more
+        assert told == {"start": 5, "sum": [78.0] * 3, "rank": rank, "read": read}
     names = {path.name for path in store.glob("*-2/*")}
     assert names == {f"shard-0000{rank}-of-00002.safetensors" for rank in (0, 1)} | {
         "manifest.json"

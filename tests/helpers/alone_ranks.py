@@ -6,26 +6,51 @@ Run as a script, by torchrun or by a test that forks: `alone_ranks.py URL STEPS 
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import torch
 from dying import die_with_parent
 from torch import distributed
 
 from holdfast.checkpoint.checkpointer import Checkpointer
+from holdfast.checkpoint.stores.file import FileStore
+
+
+def counted() -> list[str]:
+    """Grows with the names of the shards that are read."""
+    read: list[str] = []
+    real = FileStore.get
+
+    def get(store: FileStore, path: str, **range_: Any) -> Iterator[bytes]:
+        if path.endswith(".safetensors"):
+            read.append(path.rpartition("/")[2])
+        return real(store, path, **range_)
+
+    FileStore.get = get  # type: ignore[method-assign]
+    return read
 
 
 def train(url: str, steps: int, out: Path) -> None:
     """Sum the steps, some of them again; each rank tells where it began, and its sum."""
     rank = distributed.get_rank()
-    state = {"sum": torch.zeros(3), "rank": torch.tensor(rank), "data": {"position": 0}}
-    checkpointer = Checkpointer(store_url=url, store_interval_steps=5, replicated=["sum"])
+    read = counted()
+    state = {
+        "sum": torch.zeros(3),
+        "rank": torch.tensor(rank),
+        "more": torch.zeros(9),
+        "data": {"position": 0},
+    }
+    checkpointer = Checkpointer(store_url=url, store_interval_steps=5, replicated=["sum", "more"])
     start = checkpointer.restore(state) or 0
+    at_start = sorted(set(read))
     for step in range(start + 1, steps + 1):
         state["sum"] += step
         state["data"]["position"] = step
         checkpointer.save(step, state)
     told = {"start": start, "sum": state["sum"].tolist(), "rank": int(state["rank"])}
+    told["read"] = at_start
     (out / f"{rank}.json").write_text(json.dumps(told))
 
 

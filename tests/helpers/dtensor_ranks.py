@@ -41,7 +41,7 @@ STEP = 10
 
 def whole_of(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any]:
     of_model, of_optimizer = get_state_dict(model, optimizer)
-    return {"model": of_model, "optimizer": of_optimizer["state"]}
+    return {"model": of_model, "optimizer": {"state": of_optimizer["state"]}}
 
 
 class Rank:
@@ -182,7 +182,7 @@ class Read:
                 if path.endswith(".safetensors"):
                     with self._lock:
                         self.shard_bytes += len(chunk)
-                        self.ranges.append((path[-27:], range_["begin"], range_["end"]))
+                        self.ranges.append((path[-27:], range_.get("begin", 0), range_.get("end")))
                 yield chunk
 
         return counted
