@@ -4,7 +4,7 @@ Written by agents, read by agents and ranks. Both kinds of file are JSON around 
 content, so that a torn or altered one is refused. Must not trust what it has not checked.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 import msgspec
@@ -140,15 +140,37 @@ def _check_places(parts: tuple[Part, ...], topology: Topology) -> None:
         return f"rank {rank} in {file.name if file else 'no file'}"
 
     for name, places in shards.items():
-        if not (why := coverage.wrong(name, places, told)):
-            continue
-        stages: dict[int, dict[int, Place]] = {}
-        for rank, place in places.items():
-            known = rank < topology.world_size
-            stage = topology.coordinates(rank)[Axis.PP] if known else 0
-            stages.setdefault(stage, {})[rank] = place
-        if any(coverage.wrong(name, each) for each in stages.values()):
+        why = coverage.wrong(name, places, told)
+        if why and not _each_whole(name, places, topology):
             raise BadManifest(f"{why}. Correct `shards` in the script")
+
+
+def _by_stage(places: Mapping[int, Place], topology: Topology) -> dict[int, dict[int, Place]]:
+    stages: dict[int, dict[int, Place]] = {}
+    for rank, place in places.items():
+        known = rank < topology.world_size
+        stage = topology.coordinates(rank)[Axis.PP] if known else 0
+        stages.setdefault(stage, {})[rank] = place
+    return stages
+
+
+def _each_whole(name: str, places: Mapping[int, Place], topology: Topology) -> bool:
+    stages = _by_stage(places, topology).values()
+    return not any(coverage.wrong(name, each) for each in stages)
+
+
+def apart(manifest: Manifest) -> set[str]:
+    """Names of which each stage of a pipeline has a tensor of its own."""
+    shards: dict[str, dict[int, Place]] = {}
+    for part in manifest.parts:
+        for name, place in part.places.items():
+            shards.setdefault(name, {})[part.rank] = place
+    topology = manifest.topology
+    return {
+        name
+        for name, places in shards.items()
+        if len(_by_stage(places, topology)) > 1 and _each_whole(name, places, topology)
+    }
 
 
 def _check_replicas(parts: tuple[Part, ...]) -> None:

@@ -14,7 +14,7 @@ import torch
 from holdfast.checkpoint import coverage, dtensors, tree
 from holdfast.checkpoint.coverage import Place
 from holdfast.checkpoint.layout import Shard, Spec, key_in_store
-from holdfast.checkpoint.manifest import File, Manifest
+from holdfast.checkpoint.manifest import File, Manifest, apart
 from holdfast.checkpoint.ranges import Ranges
 from holdfast.checkpoint.tensors import empty, view_as
 from holdfast.checkpoint.tree import Tree
@@ -67,7 +67,7 @@ class Resharded:
 
     def __init__(self, ranges: Ranges, manifest: Manifest, rank: int, holds: Wanted) -> None:
         self._ranges, self._manifest, self._holds = ranges, manifest, holds
-        self._pieces = _pieces(manifest)
+        self._pieces, self._apart = _pieces(manifest), apart(manifest)
         self._found: dict[str, torch.Tensor] = {}
         self._rank = rank if rank < manifest.world_size else None
         order = sorted(range(manifest.world_size), key=lambda one: one != rank)
@@ -119,7 +119,7 @@ class Resharded:
         if mine.whole != whole:
             told = f"a part of {list(mine.whole)} here, but the checkpoint has {list(whole)}"
             self.wrong.append(f"{name}: {told}")
-        elif coverage.wrong(name, {number: piece[0] for number, piece in enumerate(pieces)}):
+        elif name in self._apart:
             self.wrong.append(f"{name}: each stage of the pipeline has one of its own of that name")
         else:
             for place, file in pieces:

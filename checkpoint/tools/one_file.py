@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.checkpoint import coverage
 from holdfast.checkpoint.coverage import Place as Lies
 from holdfast.checkpoint.fetch import read_manifest, read_shard
 from holdfast.checkpoint.layout import (
@@ -25,7 +24,7 @@ from holdfast.checkpoint.layout import (
     lay_out,
     parse_head,
 )
-from holdfast.checkpoint.manifest import Manifest, Part, encode, merge
+from holdfast.checkpoint.manifest import Manifest, Part, apart, encode, merge
 from holdfast.checkpoint.shards import put_shard, reader_metadata
 from holdfast.checkpoint.stores import Store
 from holdfast.checkpoint.tools.contents import head_of
@@ -99,27 +98,18 @@ def _head(store: Store, place: Place, part: Part) -> Layout | None:
 
 def _planned(manifest: Manifest, layouts: list[Layout | None]) -> tuple[Contents, dict[str, Spec]]:
     """Which piece goes where, and the tensors that come of it."""
-    apart, specs = _apart(manifest), dict[str, Spec]()
+    staged, specs = apart(manifest), dict[str, Spec]()
     pieces: list[dict[str, Piece]] = []
     for part, layout in zip(manifest.parts, layouts, strict=True):
         mine = {}
         for name, placed in (layout.tensors if layout else {}).items():
             shape = placed.spec.shape
             lies = part.places.get(name, Lies(shape, (0,) * len(shape), shape))
-            target = f"stage-{_stage(manifest, part.rank)}.{name}" if name in apart else name
+            target = f"stage-{_stage(manifest, part.rank)}.{name}" if name in staged else name
             specs[target] = Spec(placed.spec.dtype, lies.whole)
             mine[name] = Piece(target, lies.offsets, shape)
         pieces.append(mine)
     return Contents(manifest=manifest, pieces=tuple(pieces)), specs
-
-
-def _apart(manifest: Manifest) -> set[str]:
-    """Names that each stage of a pipeline has a tensor of its own of."""
-    shards: dict[str, dict[int, Lies]] = {}
-    for part in manifest.parts:
-        for name, lies in part.places.items():
-            shards.setdefault(name, {})[part.rank] = lies
-    return {name for name, places in shards.items() if coverage.wrong(name, places)}
 
 
 def _stage(manifest: Manifest, rank: int) -> int:

@@ -235,6 +235,24 @@ def test_one_file_has_whole_tensors_and_becomes_the_same_folder(
     assert empty["data"] == {"position": 20, "rates": [0.1, float("inf")], 3: None}
 
 
+def test_what_each_stage_has_of_its_own_stays_apart(asked: Any, tmp_path: Path) -> None:
+    """Layers that have the same names in each stage of a pipeline."""
+    job = Job(tmp_path, 2, Topology(pp=2))
+    agent = AgentProcess()
+    agent.give(job.order(0, 1))
+    for rank, one in enumerate(job.ranks):
+        own = {"w": torch.full((4,), float(rank))}
+        assert one.save(INTERVAL, own, shards={"w": Shard((4,), (0,))})
+    agent.until(persisted(INTERVAL), "committed")
+    agent.close()
+    file = tmp_path / "one.safetensors"
+    assert asked("convert", job.store, file)[0] == 0
+    loaded = load_file(file)
+    assert torch.equal(loaded["stage-0.w"], torch.zeros(4))
+    assert torch.equal(loaded["stage-1.w"], torch.ones(4))
+    assert asked("convert", file, tmp_path / "back")[0] == 0
+
+
 def test_a_damaged_one_is_not_converted(store: Path, asked: Any, tmp_path: Path) -> None:
     flip(store / NEWEST / SECOND)
     code, told = asked("convert", store / NEWEST, tmp_path / "one.safetensors")
