@@ -79,7 +79,7 @@ def _lacks(files: dict[str, StoredFile]) -> str:
     parts = sum(name.startswith("part-") for name in files)
     worlds = [match[1] for name in files if (match := re.search(r"-of-(\d+)\.safetensors$", name))]
     of = f" of {int(worlds[0])}" if worlds else ""
-    return f"no {MANIFEST}; {parts}{of} ranks had written their part"
+    return f"no {MANIFEST}; {parts}{of} parts of ranks are there"
 
 
 def _text(store: Store, place: Place) -> str:

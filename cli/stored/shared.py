@@ -56,7 +56,9 @@ def newest_whole(url: str) -> "Place":
     for each in looked:
         if each.status == Status.WHOLE:
             return each.place
-    raise Stopped(f"{url} has no whole checkpoint: {places[0].folder} is {looked[0].why}.")
+    raise Stopped(
+        f"{url} has no whole checkpoint: {places[0].folder} is {looked[0].status}: {looked[0].why}."
+    )
 
 
 def manifest_of(place: "Place") -> "Manifest":

@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed  # noqa: E402 - needs torch
-from holdfast.checkpoint.fetch import Foreign, Identity, fetch  # noqa: E402
+from holdfast.checkpoint.fetch import Identity  # noqa: E402
 from holdfast.checkpoint.layout import MANIFEST, Shard, folder_name  # noqa: E402
 from holdfast.checkpoint.manifest import Part, encode, merge  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
@@ -56,22 +56,22 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
         (Identity("job", 2, Topology(dp=2, order=(Axis.DP, Axis.TP, Axis.PP))), "written as dp 2"),
     ],
 )
-def test_a_checkpoint_of_another_job_or_of_other_axes_is_refused(
-    tmp_path: Path, other: Identity, why: str
-) -> None:
+def test_it_is_said_how_a_checkpoint_is_another_ones(other: Identity, why: str) -> None:
+    told = Identity("job", 2, TWO).refuses(other)
+    assert told.startswith(why)
+    assert bool(told) == bool(why)
+
+
+def test_a_checkpoint_of_another_job_is_refused(tmp_path: Path) -> None:
     store = FileStore(str(tmp_path))
-    parts = [
-        Part(rank=rank, step=5, epoch=1, world_size=other.world_size, topology=other.topology)
-        for rank in range(other.world_size)
-    ]
-    store.put(f"{folder_name(5, 1)}/{MANIFEST}", [encode(merge(other.job, parts))])
-    mine = Identity("job", 2, TWO)
-    if not why:
-        assert fetch(store, folder_name(5, 1), rank=0, of=mine).rank == 0
-        return
-    with pytest.raises(Foreign) as refusal:
-        fetch(store, folder_name(5, 1), rank=0, of=mine)
-    assert str(refusal.value).startswith(f"step-00000005-epoch-1: {why}")
+    parts = [Part(rank=rank, step=5, epoch=1, world_size=2, topology=TWO) for rank in range(2)]
+    store.put(f"{folder_name(5, 1)}/{MANIFEST}", [encode(merge("jab", parts))])
+    state = {"w": torch.zeros(2)}
+    wanted = Restore(source="store", step=5, epoch=1)
+    mine = {"job": "job", "world_size": 2, "topology": TWO, "slots": tmp_path / "r0"}
+    rank = Checkpointer(Settings(store_url=tmp_path.as_uri(), restore=wanted, **mine))
+    with pytest.raises(RestoreFailed, match="step-00000005-epoch-1: written by job 'jab', this is"):
+        rank.restore(state)
 
 
 @pytest.mark.parametrize(

@@ -104,7 +104,7 @@ def torn(manifest: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "damage", "status", "why"),
     [
-        ("manifest.json", torn, "torn", "no manifest.json; 1 of 2 ranks had written their part"),
+        ("manifest.json", torn, "torn", "no manifest.json; 1 of 2 parts of ranks are there"),
         ("manifest.json", flip, "damaged", "its manifest: "),
         (SECOND, Path.unlink, "damaged", f"{SECOND} is not there"),
         (SECOND, lambda path: path.write_bytes(b"x"), "damaged", f"{SECOND}: 1 bytes, the manif"),

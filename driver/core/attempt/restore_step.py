@@ -48,7 +48,8 @@ def chosen(job: Job, told: Told) -> Choice:
 def hindrance(job: Job, told: Told, point: RestorePoint | None) -> str:
     """Why its ranks may not start from `point` by themselves, or not yet; "" where they may.
 
-    A first start and a job without a store have nothing to wait for. A step in all ranks' memory
+    A first start and a job without a store have nothing to wait for, unless it is to go on from
+    what an earlier job left, which its history begins with. A step in all ranks' memory
     that is not behind what was stored is as good as any, whatever the store has to say.
     """
     if not (job.history and job.plan.task.store_url) or job.granted == 0:
@@ -59,7 +60,7 @@ def hindrance(job: Job, told: Told, point: RestorePoint | None) -> str:
     behind = _behind(job, told, point)
     if point is not None and not behind and (point.where is Where.MEMORY or not looking(job, told)):
         return ""
-    return _unknown(job, told) or behind or _all_damaged(job, point)
+    return _unknown(job, told) or behind or _all_damaged(job, point) or _not_begun(job, point)
 
 
 def looking(job: Job, told: Told) -> str:
@@ -82,7 +83,9 @@ def _behind(job: Job, told: Told, point: RestorePoint | None) -> str:
 def _unknown(job: Job, told: Told) -> str:
     last = known_points.newest_stored(job)
     had = "" if last is None else f", where step {last.step} was"
-    if error := store_error(told):
+    if (error := store_error(told)) and not job.attempt:
+        return error
+    if error:
         return f"no step is in memory and the store cannot be read{had}: {error}"
     if state := looking(job, told):
         return f"its checkpoint store{had} is still being searched: {state}"
@@ -93,6 +96,13 @@ def _all_damaged(job: Job, point: RestorePoint | None) -> str:
     if point is not None or not known_points.in_store(job):
         return ""
     return "every checkpoint in its store is damaged"
+
+
+def _not_begun(job: Job, point: RestorePoint | None) -> str:
+    begin_from = job.plan.task.begin_from
+    if point is not None or job.attempt or not begin_from:
+        return ""
+    return f"no checkpoint that it could begin from is found in {begin_from}"
 
 
 def store_error(told: Told) -> str:

@@ -1,0 +1,77 @@
+"""A run that was ended by Ctrl-C goes on in another one."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from shells import Shell
+from waiting import DEADLINE_S, eventually
+
+pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+
+TRAINS = """
+import pathlib, time
+import torch
+from holdfast import telemetry
+from holdfast.checkpoint import Checkpointer
+
+checkpointer = Checkpointer.from_env()
+state = {"w": torch.zeros(1_000), "data": {"position": 0}}
+start = checkpointer.restore(state) or 0
+print("begins at", start, state["data"]["position"], float(state["w"].sum()), flush=True)
+step = start
+while step < 1_000_000 and not pathlib.Path("enough").exists():
+    step += 1
+    state["w"] += 1
+    state["data"]["position"] = step
+    telemetry.step(step)
+    checkpointer.save(step, state)
+    time.sleep(0.005)
+"""
+
+
+def test_ctrl_c_and_again_goes_on_at_the_step_that_was_saved(shell: Shell) -> None:
+    pytest.importorskip("torch")
+    shell.script("train.py", TRAINS)
+    first = shell.start("run", "train.py")
+    eventually(lambda: list(shell.folder.rglob("manifest.json")), "a checkpoint is whole")
+    os.kill(first.pid, signal.SIGINT)
+    out, _ = first.communicate(timeout=DEADLINE_S)
+    assert "begins at 0 0 0.0" in out
+    life = next(shell.folder.glob("runs/*/jobs/*/checkpoints/life-*"))
+    steps = [int(path.parent.name[5:13]) for path in life.glob("*/manifest.json")]
+
+    (shell.folder / "enough").touch()
+    again = shell.holdfast("run", "--begin-from", "last", "train.py")
+    assert again.returncode == 0, again.stderr
+    assert f"begins at {max(steps)} {max(steps)} {max(steps) * 1000.0}" in again.stdout
+    assert f"begins from step {max(steps)}, file://" in again.stderr
+    assert "it goes on from what an earlier job left in file://" in shell.asked("story").stdout
+    assert shell.leftovers() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("last", "no run in runs has checkpoints"),
+        ("nothing", "'nothing' is neither a store's URL, nor a folder, nor a run in runs"),
+        ("gopher://x", "'gopher://x' is no store that this Holdfast knows"),
+        ("empty", "there is nothing at file://.*/empty"),
+        ("torn", "file://.*/torn has no whole checkpoint: step-00000010-epoch-1 is torn: no"),
+        ("", "URL: it is empty"),
+    ],
+)
+def test_what_cannot_be_begun_from_is_told_before_anything_is_made(
+    shell: Shell, name: str, why: str
+) -> None:
+    shell.script("train.py", TRAINS)
+    Path(shell.folder / "empty").mkdir()
+    Path(shell.folder / "torn" / "step-00000010-epoch-1").mkdir(parents=True)
+    Path(shell.folder / "torn" / "step-00000010-epoch-1" / "part-00000.json").touch()
+    ended = shell.holdfast("run", "--begin-from", name, "train.py")
+    assert ended.returncode in (1, 2)
+    assert re.search(why, ended.stderr), ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert not (shell.folder / "runs").exists()
