@@ -1,9 +1,10 @@
 """Where checkpoints lie, as people name it: a URL, a folder, a run's name, or `last`.
 
-Called by `checkpoint` and by `run --begin-from`. Must not read a store.
+Called by `checkpoint` and by `run --begin-from`. Must not write anything.
 """
 
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from holdfast.cli import find
 from holdfast.cli.errors import Stopped, misused
@@ -20,7 +21,7 @@ def store_url(name: str, runs: Path = find.RUNS) -> str:
     if "://" in name:
         return name.rstrip("/")
     if name == LAST:
-        return _of_run(_newest(runs))
+        return _newest(runs)
     for root in (Path(name), runs / name):
         if RunPaths(root).journal.exists():
             return _of_run(root)
@@ -33,30 +34,30 @@ def store_url(name: str, runs: Path = find.RUNS) -> str:
     )
 
 
-def _newest(runs: Path) -> Path:
-    """Of the runs that have saved anything in the store."""
-    found = [root for root in find.runs(runs) if _folders(root)]
-    if not found:
-        raise misused(f"no run in {runs} has checkpoints.", "Name the store: a URL, or its folder.")
-    return found[0]
+def _newest(runs: Path) -> str:
+    """Of the newest run that has saved anything, as far as that can be seen from here."""
+    for root in find.runs(runs):
+        for url in reversed(_stores(root)):
+            place = urlsplit(url)
+            if place.scheme != "file" or Path(unquote(place.path)).is_dir():
+                return url
+    raise misused(f"no run in {runs} has checkpoints.", "Name the store: a URL, or its folder.")
 
 
 def _of_run(root: Path) -> str:
-    folders = _folders(root)
-    if len(folders) == 1:
-        return _url(folders[0])
-    if not folders:
-        raise Stopped(
-            f"{root} has no checkpoints beside its logs.",
-            fix="Name its store: `holdfast status --json` has it, store_url.",
-        )
-    listed = ", ".join(str(folder) for folder in folders)
-    raise misused(f"{root} has checkpoints of several jobs.", f"Name one of {listed}")
+    urls = _stores(root)
+    if len(urls) == 1:
+        return urls[0]
+    if not urls:
+        raise Stopped(f"{root} has no job with a store.", fix="Name the store: a URL or a folder.")
+    raise misused(f"{root} has checkpoints of several jobs.", f"Name one of {', '.join(urls)}")
 
 
-def _folders(root: Path) -> list[Path]:
-    """Where jobs without a `storeUrl` of their own write, as the driver decides it."""
-    return sorted(RunPaths(root).jobs.glob("*/checkpoints"))
+def _stores(root: Path) -> list[str]:
+    """Where each of its jobs wrote, as its driver wrote it down; the newest last."""
+    from holdfast.cli.offline import Recorded
+
+    return [str(job["store_url"]) for job in Recorded(root).jobs() if job["store_url"]]
 
 
 def _url(folder: Path) -> str:

@@ -37,14 +37,25 @@ class NotStored(StoreError):
     """There is no such file."""
 
 
-class StoredFile(msgspec.Struct, frozen=True):
+class StoredFile(msgspec.Struct, frozen=True, eq=False):
     """One entry of a folder. A folder has size 0. `changed_s`: seconds since 1970 at which it was
-    written, None where the store does not say."""
+    written, None where the store does not say; it is no part of what it is.
+    """
 
     name: str
     size_bytes: int
     folder: bool
     changed_s: float | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StoredFile) and self._known == other._known
+
+    def __hash__(self) -> int:
+        return hash(self._known)
+
+    @property
+    def _known(self) -> tuple[str, int, bool]:
+        return self.name, self.size_bytes, self.folder
 
 
 class Store(Protocol):

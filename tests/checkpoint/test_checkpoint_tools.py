@@ -1,6 +1,7 @@
 """`holdfast checkpoint`: what is in a store is listed, shown, verified and converted."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.layout import Shard  # noqa: E402
+from holdfast.cli import earlier  # noqa: E402
 from holdfast.cli.main import main  # noqa: E402
 from holdfast.protocol import exitcodes  # noqa: E402
 from holdfast.protocol.messages import Restore  # noqa: E402
@@ -363,14 +365,24 @@ def test_of_several_lives_one_has_to_be_named(store: Path, asked: Any) -> None:
 def test_a_run_is_named_as_people_know_it(
     store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Any
 ) -> None:
+    """By what its driver wrote down: `last` is the newest that has saved anything."""
     monkeypatch.chdir(tmp_path)
-    for name in ("train-1", "train-2"):
-        root = tmp_path / "runs" / name
+    wrote = {
+        "train-1": [store.as_uri()],
+        "train-2": [(tmp_path / "nothing").as_uri()],
+        "train-3": [],
+        "two": [store.as_uri(), store.parent.as_uri()],
+    }
+    monkeypatch.setattr(earlier, "_stores", lambda root: wrote[root.name])
+    for number, name in enumerate(wrote):
+        root = tmp_path / ("runs" if name.startswith("train") else ".") / name
         root.mkdir(parents=True)
         (root / "journal.sqlite").touch()
-    shutil.copytree(store.parent, tmp_path / "runs/train-1/jobs/train-1/checkpoints")
+        os.utime(root / "journal.sqlite", (number, number))
     for name in ("last", "train-1", "runs/train-1"):
         code, told = asked("ls", name)
         assert code == 0
-        assert told[0]["url"].endswith("/train-1/checkpoints/life-1/step-00000020-epoch-1")
-    assert "has no checkpoints" in asked("ls", "train-2")[1]["error"]
+        assert told[0]["url"].endswith("/life-1/step-00000020-epoch-1")
+    assert "there is nothing at" in asked("ls", "train-2")[1]["error"]
+    assert "has no job with a store" in asked("ls", "train-3")[1]["error"]
+    assert "has checkpoints of several jobs" in asked("ls", "two")[1]["error"]
