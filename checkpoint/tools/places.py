@@ -106,12 +106,12 @@ def _none(url: str, there: list[StoredFile]) -> NoCheckpoint:
     if MANIFEST in names:
         return NoCheckpoint(
             f"{url} has a manifest, and no name of a checkpoint.",
-            "Give the folder its name back: step-NNNNNNNN-epoch-N.",
+            "Give the folder back the name that it had: step-…",
         )
     more = f" and {plural(len(names) - MOST_NAMED, 'other')}" if len(names) > MOST_NAMED else ""
     return NoCheckpoint(
         f"no checkpoint of Holdfast at {url}: it has {', '.join(names[:MOST_NAMED])}{more}.",
-        "Name a storeUrl, a folder life-… in it, or one checkpoint: step-NNNNNNNN-epoch-N.",
+        "Name a storeUrl, a folder life-… in it, or one checkpoint in it.",
     )
 
 

@@ -28,7 +28,7 @@ def ls(url: Url, json: Json = False) -> None:
         as_json([_listed(each, now_s) for each in all_])
         return
     table(
-        ("life", "step", "attempt", "ranks", "size", "age", "status"),
+        ("life", "step", "order", "ranks", "size", "age", "status"),
         (
             (
                 each.place.life.name or "-",
@@ -49,7 +49,7 @@ def _listed(each: "Listed", now_s: float) -> dict[str, Any]:
         "url": each.place.url,
         "life": each.place.life.name,
         "step": each.place.step,
-        "epoch": each.place.epoch,
+        "order": each.place.epoch,
         "job": each.manifest.job if each.manifest else None,
         "ranks": each.manifest.world_size if each.manifest else None,
         "size_bytes": each.size_bytes,

@@ -47,7 +47,7 @@ def show(
                 "url": place.url,
                 "job": manifest.job,
                 "step": manifest.step,
-                "epoch": manifest.epoch,
+                "order": manifest.epoch,
                 "topology": {axis: getattr(manifest.topology, axis) for axis in AXES},
                 "ranks": [
                     {
