@@ -39,6 +39,7 @@ from holdfast.checkpoint.settings import Settings, from_environment, outside
 from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
 from holdfast.checkpoint.stores import StoreError, open_store
 from holdfast.checkpoint.tensors import spec, view
+from holdfast.checkpoint.together import ElsewhereRefused
 from holdfast.checkpoint.words import Seal, Skipped
 from holdfast.protocol.messages import EARLIER, Restore
 from holdfast.protocol.topology import Axis
@@ -345,7 +346,7 @@ class Checkpointer:
         except Foreign as error:
             raise RestoreFailed(str(error)) from error
         except (Refused, StoreError) as error:
-            if place is not None:
+            if place is not None and not isinstance(error, ElsewhereRefused):
                 refuse(*place, str(error))
             raise CheckpointRefused(str(error)) from error
 

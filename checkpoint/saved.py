@@ -53,7 +53,7 @@ def in_store(
     if stranger := of.strange(written):
         raise Foreign(f"{folder}: {stranger}")
     layout = of.refuses(written)
-    if not layout and not _cut_otherwise(manifest, rank, holds()):
+    if not layout and not (_has_cut(manifest, rank) and _cut_otherwise(manifest, rank, holds())):
         found = together.read(store, folder, manifest, rank)
         saved, generators = tree.decode(found.tree)
 
@@ -69,6 +69,14 @@ def in_store(
             return [f"{folder}: {layout}", *cut.wrong] if layout and cut.wrong else cut.wrong
 
         yield Saved(cut.tree, cut.generators, cut.find, cut.own, partly=True, wrong=wrong)
+
+
+def _has_cut(manifest: Manifest, rank: int) -> bool:
+    """Whether this rank, one of as many, had parts of tensors at all."""
+    part = manifest.parts[rank]
+    writers = {rank, *part.elsewhere.values()}
+    places = (place for writer in writers for place in manifest.parts[writer].places.values())
+    return any(place.shape != place.whole for place in places)
 
 
 def _cut_otherwise(manifest: Manifest, rank: int, holds: Wanted) -> bool:

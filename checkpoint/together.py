@@ -16,6 +16,10 @@ from holdfast.checkpoint.manifest import Manifest
 from holdfast.checkpoint.stores import Store, StoreError
 
 
+class ElsewhereRefused(Refused):
+    """Another rank cannot believe the checkpoint, and says why."""
+
+
 def meets(world_size: int) -> bool:
     """Whether all ranks can talk to each other."""
     there = distributed.is_available() and distributed.is_initialized()
@@ -86,7 +90,7 @@ def _own(
     except (Refused, StoreError) as reason:
         error = reason
     if not company.agree(error is None):
-        raise error or Refused(f"{folder}: another rank cannot read its shard, and says why")
+        raise error or ElsewhereRefused(f"{folder}: another rank cannot read its shard")
     return data
 
 

@@ -83,7 +83,8 @@ def _behind(job: Job, told: Told, point: RestorePoint | None) -> str:
 def _unknown(job: Job, told: Told) -> str:
     last = known_points.newest_stored(job)
     had = "" if last is None else f", where step {last.step} was"
-    if (error := store_error(told)) and not job.attempt:
+    error = store_error(told)
+    if error and job.plan.task.begin_from and not job.attempt:
         return error
     if error:
         return f"no step is in memory and the store cannot be read{had}: {error}"
