@@ -7,7 +7,7 @@ stands, never what just happened, so late, repeated or reordered facts lead to t
 from collections.abc import Callable
 
 from holdfast.driver.core import exams
-from holdfast.driver.core.attempt import tally
+from holdfast.driver.core.attempt import saving, tally
 from holdfast.driver.core.attempt.quiet import is_quiet
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job import finish, maintenance
@@ -106,7 +106,7 @@ def _suspending(turn: Turn, job: Job) -> bool:
     if job.tally.ending:
         return False
     if job.wanted is not Wanted.RUN:
-        return _wind_up(turn, job)
+        return saving.is_saved(turn, job) and _wind_up(turn, job)
     if job.leaving and not maintenance.leave_nodes(turn, job.name):
         return False
     job = turn.jobs[job.name]

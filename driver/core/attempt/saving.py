@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.attempt import known_points
 from holdfast.driver.core.attempt.quiet import quiet_of
-from holdfast.driver.core.state.model import Job, Saving, Timer
+from holdfast.driver.core.state.model import Job, Saving, Timer, Wanted
 from holdfast.driver.core.state.node import Quiet
 from holdfast.driver.core.state.restore_point import Where, best
 from holdfast.driver.core.turn import Turn
@@ -32,6 +32,17 @@ def unsaved(turn: Turn, job: Job) -> Stored | None:
     shown = any(found in quiet.stored for quiet in told.values())
     known = any(stored.saved == point.saved for stored in known_points.in_store(job))
     return None if shown or known else found
+
+
+def is_saved(turn: Turn, job: Job) -> bool:
+    """Before a job is stopped or suspended, whose nodes forget it: its last step is in the store,
+    or was given up. Who stops it waits no longer than for its ranks; a suspended one may take long.
+    """
+    point = unsaved(turn, job) if job.wanted in (Wanted.STOP, Wanted.SUSPEND) else None
+    if point is not None and job.save is None:
+        stops = job.wanted is Wanted.STOP
+        begin(turn, job, point, by_s=turn.now + job.plan.grace_s if stops else None)
+    return point is None or not goes_on(turn, job.name)
 
 
 def can_save(job: Job) -> bool:

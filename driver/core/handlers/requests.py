@@ -53,7 +53,7 @@ def on_suspend(turn: Turn, event: e.SuspendRequested) -> None:
     turn.say(f"{event.who} wants {job.name} suspended", job.name)
     if job.seated and known_points.newest_stored(job) is None:
         how = "with no checkpoint in its store so far"
-        again = "what its script has not saved itself by then is done again"
+        again = "what is then neither in memory nor saved by its script is done again"
         turn.say(f"{job.name} is being suspended {how}: {again}", job.name)
     _wind_down(turn, job)
 
