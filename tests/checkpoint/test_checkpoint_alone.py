@@ -176,20 +176,36 @@ def test_in_holdfast_the_jobs_own_store_stands(
     assert "store_url is not used" in caplog.text
 
 
+RANKS = Path(__file__).parent.parent / "helpers" / "alone_ranks.py"
+
+
 @pytest.mark.slow
 def test_ranks_that_meet_save_one_checkpoint_and_start_from_the_same(tmp_path: Path) -> None:
-    script = Path(__file__).parent.parent / "helpers" / "alone_ranks.py"
     store = tmp_path / "store"
+
+    def run(steps: int) -> str:
+        """What went wrong; "" where nothing did."""
+        done = processes.run(RANKS, store.as_uri(), str(steps), str(tmp_path))
+        return done.stderr if done.returncode else ""
+
     with forked(tmp_path, "alone_ranks") as processes:
-        for steps in ("7", "12"):
-            done = processes.run(script, store.as_uri(), steps, str(tmp_path))
-            assert done.returncode == 0, done.stderr
-    assert folders(store) == ["step-00000005-epoch-1", "step-00000010-epoch-2"]
-    for rank in range(2):
-        told = json.loads((tmp_path / f"{rank}.json").read_text())
-        read = [f"shard-0000{rank}-of-00002.safetensors"]  # what it had written, and no more
-        assert told == {"start": 5, "sum": [78.0] * 3, "rank": rank, "read": read}
-    names = {path.name for path in store.glob("*-2/*")}
-    assert names == {f"shard-0000{rank}-of-00002.safetensors" for rank in (0, 1)} | {
-        "manifest.json"
-    }
+        assert not run(7)
+        assert not run(12)
+        assert folders(store) == ["step-00000005-epoch-1", "step-00000010-epoch-2"]
+        for rank in range(2):
+            told = json.loads((tmp_path / f"{rank}.json").read_text())
+            read = [f"shard-0000{rank}-of-00002.safetensors"]  # what it had written, and no more
+            assert told == {"start": 5, "sum": [78.0] * 3, "rank": rank, "read": read}
+
+        second = store / "step-00000010-epoch-2" / "shard-00001-of-00002.safetensors"
+        data = bytearray(second.read_bytes())
+        data[-1] ^= 1
+        second.write_bytes(data)
+        said = run(13)
+        assert "shard-00001-of-00002.safetensors: its checksum does not match" in said
+        assert "step-00000010-epoch-2: another rank cannot read its shard" in said
+        noted = (second.parent / "refused.txt").read_text()
+        assert "its checksum does not match" in noted, "the reason of who could not read it"
+        assert not run(14)
+        told = json.loads((tmp_path / "0.json").read_text())
+        assert told["start"] == 5, "the one before takes its place"
