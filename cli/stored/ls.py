@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli import earlier
 from holdfast.cli.output import as_json, table
 from holdfast.cli.shared import Json
-from holdfast.cli.stored.shared import Url, told
+from holdfast.cli.stored.shared import Where, told
 from holdfast.cli.words import duration, size
 from holdfast.kit.clock import SystemClock
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.checkpoint.tools.listing import Listed
 
 
-def ls(url: Url, json: Json = False) -> None:
+def ls(where: Where, json: Json = False) -> None:
     """List lives and checkpoints: steps, sizes, ages, and whether they are whole.
 
     Looks at names, manifests and sizes; `verify` reads them through. A life is what one job wrote.
@@ -22,7 +22,7 @@ def ls(url: Url, json: Json = False) -> None:
     from holdfast.checkpoint.tools.places import found
 
     with told():
-        all_ = [listed(place) for place in found(earlier.store_url(url))]
+        all_ = [listed(place) for place in found(earlier.store_url(where))]
     now_s = SystemClock().wall().timestamp()
     if json:
         as_json([_listed(each, now_s) for each in all_])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.checkpoint.manifest import Manifest
     from holdfast.checkpoint.tools.places import Place
 
-Url = Annotated[
+Where = Annotated[
     str,
     typer.Argument(
         metavar="URL",
@@ -34,6 +34,11 @@ def told() -> Iterator[None]:
         yield
     except NoCheckpoint as error:
         raise Stopped(str(error), fix=error.fix) from error
+    except ImportError as error:
+        raise Stopped(
+            f"{error.name or 'a library'} is not installed here.",
+            fix="Install what training needs: pip install 'holdfast[train]'",
+        ) from error
     except (StoreError, Refused) as error:
         raise Stopped(f"{error}".rstrip(".") + ".") from error
 

@@ -8,7 +8,7 @@ from holdfast.cli import earlier
 from holdfast.cli.errors import misused
 from holdfast.cli.output import as_json, say, table
 from holdfast.cli.shared import Json
-from holdfast.cli.stored.shared import Url, manifest_of, newest_whole, told
+from holdfast.cli.stored.shared import Where, manifest_of, newest_whole, told
 from holdfast.protocol.counts import plural
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ SHOWN_CHARACTERS = 80
 
 
 def show(
-    url: Url,
+    where: Where,
     rank: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Only what this rank saved.")
     ] = None,
@@ -32,7 +32,7 @@ def show(
     from holdfast.checkpoint.tools import contents
 
     with told():
-        place = newest_whole(earlier.store_url(url))
+        place = newest_whole(earlier.store_url(where))
         manifest = manifest_of(place)
         if rank is not None and rank >= manifest.world_size:
             raise misused(

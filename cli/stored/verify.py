@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli import earlier
 from holdfast.cli.output import as_json, say
 from holdfast.cli.shared import Json
-from holdfast.cli.stored.shared import Url, progress, told
+from holdfast.cli.stored.shared import Where, progress, told
 from holdfast.cli.words import size
 from holdfast.protocol import exitcodes
 from holdfast.protocol.counts import plural
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.checkpoint.tools.verifying import Verified
 
 
-def verify(url: Url, json: Json = False) -> int:
+def verify(where: Where, json: Json = False) -> int:
     """Read checkpoints through, and compare every checksum. Exit code 1 where one is damaged.
 
     One without a manifest is torn: it is said, and damaged only where URL names it alone.
@@ -23,7 +23,7 @@ def verify(url: Url, json: Json = False) -> int:
     from holdfast.checkpoint.tools.places import found
 
     with told():
-        meant = earlier.store_url(url)
+        meant = earlier.store_url(where)
         places = found(meant)
         results = _verified(places)
     alone = len(places) == 1 and meant.endswith(places[0].folder)

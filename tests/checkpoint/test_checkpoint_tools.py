@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -352,6 +353,16 @@ def test_what_cannot_be_meant_is_a_sentence(
     assert why in told["error"]
     assert told["error"].endswith(".")
     assert told["fix"] or "cannot" in why or "safetensors" in why or "knows" in why
+
+
+def test_a_library_that_is_missing_is_named(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: Any
+) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    code, told = asked("convert", store, tmp_path / "one.safetensors")
+    assert code == exitcodes.FAILED
+    assert told["error"] == "numpy is not installed here."
+    assert "holdfast[train]" in told["fix"]
 
 
 def test_of_several_lives_one_has_to_be_named(store: Path, asked: Any) -> None:
