@@ -181,4 +181,10 @@ def _of(answer: Any, key: str) -> Any:
 
 def _entry(status: Any) -> StoredFile:
     folder = _of(status, "type") == "DIRECTORY"
-    return StoredFile(_of(status, "pathSuffix"), 0 if folder else _of(status, "length"), folder)
+    changed_ms = status.get("modificationTime")
+    return StoredFile(
+        _of(status, "pathSuffix"),
+        0 if folder else _of(status, "length"),
+        folder,
+        changed_ms / 1000 if isinstance(changed_ms, int) else None,
+    )

@@ -75,7 +75,9 @@ class S3Store:
                     found[name] = StoredFile(name, 0, True)
                 for one in page.get("Contents", ()):
                     if name := one["Key"][len(prefix) :]:  # "" is a folder's own mark
-                        found[name] = StoredFile(name, one["Size"], False)
+                        changed = one.get("LastModified")
+                        changed_s = changed.timestamp() if changed else None
+                        found[name] = StoredFile(name, one["Size"], False, changed_s)
         return [found[name] for name in sorted(found)]
 
     def delete(self, path: str) -> None:

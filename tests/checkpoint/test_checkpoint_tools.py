@@ -43,9 +43,8 @@ def state(rank: int, step: int) -> dict[str, Any]:
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two checkpoints of two ranks, in a life, as an agent wrote them."""
     root = tmp_path_factory.mktemp("tools")
-    job = Job(root, 2, Topology(tp=2))
-    job.store = root / "ckpt" / "life-1"
-    job.ranks = [job.checkpointer(rank) for rank in range(2)]
+    life = root / "ckpt" / "life-1"
+    job = Job(root, 2, Topology(tp=2), store_url=life.as_uri())
     agent = AgentProcess()
     agent.give(job.order(0, 1))
     for step in (INTERVAL, 2 * INTERVAL):
@@ -229,8 +228,7 @@ def test_one_file_has_whole_tensors_and_becomes_the_same_folder(
     for path in sorted((back / NEWEST).iterdir()):
         assert path.read_bytes() == (store / NEWEST / path.name).read_bytes(), path.name
     assert (back / NEWEST / "manifest.json").exists()
-    job = Job(tmp_path, 2, Topology(tp=2))
-    job.store = back
+    job = Job(tmp_path, 2, Topology(tp=2), store_url=back.as_uri())
     empty = state(1, 0) | {"own": torch.zeros(3)}
     restore = Restore(source="store", step=20, epoch=1)
     assert job.checkpointer(1, restore).restore(empty) == 20
