@@ -7,20 +7,23 @@ not be saved is counted, logged, and reported by the agent. A restore that canno
 import logging
 import mmap
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import msgspec
 import torch
 import xxhash
 from msgspec.structs import replace
+from torch.optim import Optimizer
 
 from holdfast.checkpoint import rng, tree
+from holdfast.checkpoint.copying import movable
 from holdfast.checkpoint.declared import check_keys, checked_shards
 from holdfast.checkpoint.fetch import Foreign, Identity, Refused, fetch, refuse
 from holdfast.checkpoint.filling import Area, Claim
 from holdfast.checkpoint.layout import PLAN_KEY, Layout, Shard, ShardPlan, Spec, lay_out, parse_head
 from holdfast.checkpoint.load_state import Fitting
+from holdfast.checkpoint.overlap import Overlap
 from holdfast.checkpoint.plan import writers
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.settings import Settings, from_environment
@@ -57,9 +60,17 @@ class Checkpointer:
     optimizers, schedulers). The random generators are saved with it. `replicated` names the top
     keys whose tensors are the same on every rank of a data-parallel group: they are then written to
     the store once. Tensors that are neither there nor in `shards` count as this rank's own.
+    `overlap` names optimizers that alone write to their parameters and to what they keep for them:
+    these are copied while the next forward and backward run.
     """
 
-    def __init__(self, settings: Settings, *, replicated: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        replicated: Collection[str] = (),
+        overlap: Optimizer | Collection[Optimizer] = (),
+    ) -> None:
         self._settings = settings
         self._replicated = tuple(replicated)
         self._folder = SlotFolder(settings.slots) if settings.slots else None
@@ -67,14 +78,20 @@ class Checkpointer:
         self._known: tuple[dict[str, Spec], Mapping[str, Shard], Layout] | None = None
         self._tried = 0  # saves outside Holdfast
         self._skips = Skipped(epoch=settings.epoch, count=0, in_a_row=0, why="")
+        self._overlap = Overlap(_optimizers(overlap), self._ended)
 
     @classmethod
-    def from_env(cls, *, replicated: Collection[str] = ()) -> "Checkpointer":
+    def from_env(
+        cls,
+        *,
+        replicated: Collection[str] = (),
+        overlap: Optimizer | Collection[Optimizer] = (),
+    ) -> "Checkpointer":
         """The checkpointer of this rank; outside Holdfast one that says so and saves nothing."""
         settings = from_environment()
         if settings.slots is None:
             _LOG.warning("HOLDFAST_SLOTS is not set: nothing is saved outside Holdfast")
-        return cls(settings, replicated=replicated)
+        return cls(settings, replicated=replicated, overlap=overlap)
 
     @property
     def skipped(self) -> int:
@@ -90,7 +107,8 @@ class Checkpointer:
     def save(
         self, step: int, state: Mapping[str, Any], *, shards: Mapping[str, Shard] | None = None
     ) -> bool:
-        """Snapshot the state after `step` completed steps, if that is due; True if it was saved.
+        """Snapshot the state after `step` completed steps, if that is due; True if it was saved,
+        or is being copied yet (`overlap`).
 
         `shards` tells of tensors (by their path in the state, joined with dots) where they lie in a
         whole one. Raises `TypeError` for what cannot be saved; a full memory is only counted.
@@ -102,16 +120,21 @@ class Checkpointer:
             current.recorder.saves(step)
         if not self.due(step):
             return False
+        self.finish()
         seal, layout, tensors = self._prepare(step, state, shards or {})
         try:
-            with self._claim(self._folder, seal).taken() as slot:
-                self._fill(slot, layout, tensors)
-                slot.put_seal(seal)
+            with ExitStack() as lock:
+                slot = lock.enter_context(self._claim(self._folder, seal).taken())
+                if self._fill(slot, seal, layout, tensors, lock):
+                    self._saved()
         except NoRoom as reason:
             self._skip(step, str(reason))
             return False
-        self._saved()
         return True
+
+    def finish(self) -> None:
+        """Return once what was saved last is whole. The end of the process does so, too."""
+        self._overlap.fence()
 
     @during("loads")
     def restore(self, state: dict[str, Any]) -> int | None:
@@ -122,6 +145,7 @@ class Checkpointer:
         """
         if self._folder is None:
             return None
+        self.finish()
         wanted = self._settings.restore
         if wanted is None:
             self._forget_after(self._folder, -1)
@@ -204,11 +228,43 @@ class Checkpointer:
             store_interval_steps=self._settings.store_interval_steps,
         )
 
-    def _fill(self, slot: Slot, layout: Layout, tensors: Mapping[str, torch.Tensor]) -> None:
+    def _fill(
+        self,
+        slot: Slot,
+        seal: Seal,
+        layout: Layout,
+        tensors: Mapping[str, torch.Tensor],
+        lock: ExitStack,
+    ) -> bool:
+        """Copy and seal; False where a part of it goes on beside the next step."""
+        area = self._area(slot, layout)
+        owned = self._overlap.owned(tensors)
+        late = {} if self._overlap.on_trial else owned
+        now = {name: one for name, one in tensors.items() if name not in late}
+        moved = {name: one for name, one in now.items() if movable(one)}
+        area.put({name: one for name, one in now.items() if name not in moved})
+        if late:
+            area.put(moved)
+            self._overlap.begin(seal, slot, area, late, lock.pop_all())
+            return False
+        slot.put_seal(seal, area.copy(moved).run(seal, threads=torch.get_num_threads()))
+        if owned:
+            self._overlap.try_out(area, owned)
+        return True
+
+    def _area(self, slot: Slot, layout: Layout) -> Area:
         area = self._areas.get(slot)
         if area is None or not area.maps(slot):
             area = self._areas[slot] = Area(slot)
-        area.fill(layout, tensors)
+        area.prepare(layout)
+        return area
+
+    def _ended(self, step: int, why: str) -> None:
+        """Of a save that went on beside the next step."""
+        if why:
+            self._skip(step, why)
+        else:
+            self._saved()
 
     def _skip(self, step: int, why: str) -> None:
         before = self._skips
@@ -284,6 +340,17 @@ class Checkpointer:
             refuse(settings.store_url, step=wanted.step, epoch=wanted.epoch, why=str(error))
             raise CheckpointRefused(str(error)) from error
         yield tree.decode(pieces.tree), lambda name: view(*pieces.find(name))
+
+
+def _optimizers(given: Optimizer | Collection[Optimizer]) -> tuple[Optimizer, ...]:
+    several = (given,) if isinstance(given, Optimizer) else tuple(given)
+    for one in several:
+        if not isinstance(one, Optimizer):
+            raise TypeError(
+                f"overlap: a {type(one).__name__} is no torch.optim.Optimizer, so nobody says when "
+                "it writes. Leave it out: its tensors are copied within `save`."
+            )
+    return several
 
 
 def _expected_bytes(state: Mapping[str, Any]) -> int:

@@ -84,9 +84,16 @@ class Layout(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-def lay_out(tensors: Mapping[str, Spec], metadata: Mapping[str, str]) -> Layout:
-    """The layout of a file with these tensors; the same for the same input."""
-    names = sorted(tensors, key=lambda name: (-ITEM_BYTES[tensors[name].dtype], name))
+def lay_out(
+    tensors: Mapping[str, Spec], metadata: Mapping[str, str], *, in_order: bool = False
+) -> Layout:
+    """The layout of a file with these tensors; the same for the same input.
+
+    `in_order`: as they are given, with larger elements first, as a slot has them.
+    """
+    names = list(tensors)
+    if not in_order:
+        names.sort(key=lambda name: (-ITEM_BYTES[tensors[name].dtype], name))
     header: dict[str, object] = {"__metadata__": dict(metadata)} if metadata else {}
     at = 0
     for name in names:

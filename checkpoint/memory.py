@@ -88,7 +88,7 @@ class Memory:
         with slot.locked(exclusive=False) as fd:
             if fd is None or slot.seal() != seal:
                 return False
-            if not (slot.was_hashed(fd, seal) or slot.confirm(fd, seal)):
+            if not slot.is_known(fd, seal):
                 slot.break_seal()
                 self._tell(
                     f"rank {rank}: the snapshot of step {seal.step} in memory "

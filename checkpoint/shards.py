@@ -5,11 +5,13 @@ Must not load torch, nor copy a slot: its memory is written as it lies.
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import chain
 
 import msgspec
 import xxhash
 
 from holdfast.checkpoint.coverage import Place
+from holdfast.checkpoint.digest import CHUNK_BYTES, Running
 from holdfast.checkpoint.layout import (
     PLAN_KEY,
     Layout,
@@ -26,8 +28,6 @@ from holdfast.checkpoint.slots import Slot, mapped
 from holdfast.checkpoint.stores import Store
 from holdfast.checkpoint.words import Seal
 
-CHUNK_BYTES = 4 << 20
-
 Checked = Callable[[], None]
 """Called between chunks; raises where the writing is to be given up."""
 
@@ -41,29 +41,12 @@ def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked)
 
     Raises `Damaged` with nothing written, `StoreError`, or what `go_on` raises.
     """
-    if not slot.confirm(fd, seal):
-        raise Damaged(f"rank {seal.rank}, step {seal.step}: the memory slot has changed")
-    go_on()  # to hash it has nothing to do with the store
+    if not slot.is_known(fd, seal):
+        raise _damaged(seal)
     folder = folder_name(seal.step, seal.epoch)
     with mapped(fd, writable=False) as memory:
-        source = parse_head(memory)
-        plan = msgspec.json.decode(source.metadata[PLAN_KEY], type=ShardPlan)
-        own = {
-            key_in_store(name, seal.rank, declared=name in plan.shards): name
-            for name in source.tensors
-            if name not in plan.elsewhere
-        }
-        places = {
-            name: Place(one.global_shape, one.offsets, source.tensors[name].spec.shape)
-            for name in own.values()
-            if (one := plan.shards.get(name))
-        }
-        replicas = {
-            name: xxhash.xxh3_64_hexdigest(memory[placed.begin : placed.end])
-            for name, placed in source.tensors.items()
-            if name in plan.shards and plan.shards[name].replicas
-        }
-        shard = _write_shard(store, folder, seal, own, memory, source, plan, go_on) if own else None
+        reading = Reading(memory, seal, slot.known_sum(seal), go_on)
+        shard = _write_shard(store, folder, reading) if reading.own else reading.to_the_end()
     part = Part(
         rank=seal.rank,
         step=seal.step,
@@ -72,40 +55,86 @@ def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked)
         topology=seal.topology,
         shard=shard,
         tree=seal.tree,
-        elsewhere=plan.elsewhere,
-        places=places,
-        replicas=replicas,
+        elsewhere=reading.plan.elsewhere,
+        places=reading.places(),
+        replicas=reading.replicas,
     )
     store.put(f"{folder}/{part_name(seal.rank)}", [encode(part)])
 
 
-def _write_shard(
-    store: Store,
-    folder: str,
-    seal: Seal,
-    own: dict[str, str],
-    memory: memoryview,
-    source: Layout,
-    plan: ShardPlan,
-    go_on: Checked,
-) -> File:
+def _damaged(seal: Seal) -> Damaged:
+    return Damaged(f"rank {seal.rank}, step {seal.step}: the memory slot has changed")
+
+
+class Reading:
+    """A slot that is read once, in order, for all that has to be known of its bytes.
+
+    `own`: what goes to this rank's shard, by its key there. `replicas`: XXH3 of what others have,
+    too; known once all is read.
+    """
+
+    def __init__(self, memory: memoryview, seal: Seal, known: str | None, go_on: Checked) -> None:
+        self.seal = seal
+        self.source = parse_head(memory)
+        self.plan = msgspec.json.decode(self.source.metadata[PLAN_KEY], type=ShardPlan)
+        self.replicas: dict[str, str] = {}
+        self.own = {
+            key_in_store(name, seal.rank, declared=name in self.plan.shards): name
+            for name in self.source.tensors
+            if name not in self.plan.elsewhere
+        }
+        self._memory = memory
+        self._known = known
+        self._go_on = go_on
+
+    def places(self) -> dict[str, Place]:
+        """Where what it writes and had declared lies in the whole tensors."""
+        return {
+            name: Place(one.global_shape, one.offsets, self.source.tensors[name].spec.shape)
+            for name in self.own.values()
+            if (one := self.plan.shards.get(name))
+        }
+
+    def chunks(self) -> Iterator[memoryview]:
+        """The bytes of what goes to the shard. Raises `Damaged` at the end of a slot that is not
+        what was sealed: what was given until then must not be published.
+        """
+        running, own = Running(self.seal), set(self.own.values())
+        running.update(self._memory[: len(self.source.head)])
+        for name, placed in self.source.tensors.items():
+            declared = self.plan.shards.get(name)
+            state = xxhash.xxh3_64() if declared and declared.replicas else None
+            for at in range(placed.begin, placed.end, CHUNK_BYTES):
+                self._go_on()
+                chunk = self._memory[at : min(at + CHUNK_BYTES, placed.end)]
+                running.update(chunk)
+                if state:
+                    state.update(chunk)
+                if name in own:
+                    yield chunk
+            if state:
+                self.replicas[name] = state.hexdigest()
+        if running.hexdigest() != self._known:
+            raise _damaged(self.seal)
+
+    def to_the_end(self) -> None:
+        """Read all, where nothing goes to a shard."""
+        for _ in self.chunks():
+            pass
+
+
+def _write_shard(store: Store, folder: str, reading: Reading) -> File:
+    source, own = reading.source, reading.own
     target = lay_out(
         {key: source.tensors[name].spec for key, name in own.items()},
-        _metadata(own, source, plan),
+        _metadata(own, source, reading.plan),
+        in_order=True,
     )
-    name = shard_name(seal.rank, seal.world_size)
+    name = shard_name(reading.seal.rank, reading.seal.world_size)
     state = xxhash.xxh3_64()
 
-    def stream() -> Iterator[memoryview]:
-        yield memoryview(target.head)
-        for key in target.tensors:
-            place = source.tensors[own[key]]
-            for at in range(place.begin, place.end, CHUNK_BYTES):
-                go_on()
-                yield memory[at : min(at + CHUNK_BYTES, place.end)]
-
     def hashed() -> Iterator[memoryview]:
-        for chunk in stream():
+        for chunk in chain([memoryview(target.head)], reading.chunks()):
             state.update(chunk)
             yield chunk
 

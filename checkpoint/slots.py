@@ -1,8 +1,7 @@
 """A rank's memory slots: four mapped files in the node's tmpfs, which outlive the rank.
 
-Used by the rank (claims, fills, seals, reads back) and by the node's agent (hashes, uploads, fills
-early). A slot is `slot-K.data`; it counts only with its seal `slot-K.seal`, a small file put in
-place by rename; `slot-K.sum` has the agent's checksum of both. Whoever reads or writes a slot holds
+Used by the rank (claims, fills, seals, reads back) and by the node's agent (uploads, fills early). A slot is `slot-K.data`; it counts only with its seal `slot-K.seal`, a small file put in
+place by rename; `slot-K.sum` has the checksum of both. Whoever reads or writes a slot holds
 a lock of the kernel's on it, so that a killed holder holds nothing. Must not load torch.
 """
 
@@ -14,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import msgspec
 import xxhash
 
 from holdfast.checkpoint import words
+from holdfast.checkpoint.digest import Running
 from holdfast.checkpoint.words import Seal
 from holdfast.kit.files import beside
 
@@ -105,6 +104,7 @@ class Slot:
 
         Shared to read, exclusive to write. Never waits.
         """
+        holder = os.getpid()
         try:
             fd = os.open(self.data, os.O_RDWR)
         except FileNotFoundError:
@@ -113,8 +113,10 @@ class Slot:
         try:
             yield fd if self._take(fd, exclusive=exclusive) else None
         finally:
-            # A child of the rank may have inherited it: closing alone would not free the lock.
-            fcntl.flock(fd, fcntl.LOCK_UN)
+            # A child of the rank may have inherited it: closing alone would not free the lock. And
+            # a child that drops what it inherited must not free its parent's.
+            if os.getpid() == holder:
+                fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
 
     def _take(self, fd: int, *, exclusive: bool) -> bool:
@@ -136,9 +138,10 @@ class Slot:
             self._read = mark, words.read(self._seal, words.SEAL)
         return self._read[1]
 
-    def put_seal(self, seal: Seal) -> None:
-        """Say that the slot is whole. Raises `NoRoom`."""
+    def put_seal(self, seal: Seal, xxh3: str) -> None:
+        """Say that the slot is whole, with its checksum. Raises `NoRoom`."""
         try:
+            words.write(self._sum, words.Sum(seal.epoch, seal.step, xxh3))
             words.write(self._seal, seal)
         except OSError as error:
             if error.errno not in _FULL:
@@ -170,44 +173,29 @@ class Slot:
         known = words.read(self._sum, words.SUM)
         return known.xxh3 if known and (known.epoch, known.step) == seal.age else None
 
-    def confirm(self, fd: int, seal: Seal) -> bool:
-        """Whether the content still has its checksum; the first to ask takes it. Agents only.
-
-        Not where there is one already that is another seal's, or not what was put: who takes it
-        anew believes whatever lies there now.
-        """
-        known = self.known_sum(seal)
-        if known is None and self._sum.exists():
-            return False
-        now = self.digest(fd, seal)
-        if now is None:
-            return False
-        if known is None:
-            words.write(self._sum, words.Sum(seal.epoch, seal.step, now))
-        return known in (None, now)
-
-    def was_hashed(self, fd: int, seal: Seal) -> bool:
-        """Whether its checksum is known, and its header the one that was sealed."""
+    def is_known(self, fd: int, seal: Seal) -> bool:
+        """Whether its checksum is there, and its header the one that was sealed."""
         if self.known_sum(seal) is None or os.fstat(fd).st_size < seal.used_bytes:
             return False
+        return self.header(fd, seal) is not None
+
+    def header(self, fd: int, seal: Seal) -> bytes | None:
+        """The header, or None where it is not the one that was sealed."""
         head = os.pread(fd, seal.head_bytes, 0)
-        return xxhash.xxh3_64_hexdigest(head) == seal.head_xxh3
+        return head if xxhash.xxh3_64_hexdigest(head) == seal.head_xxh3 else None
 
     def digest(self, fd: int, seal: Seal) -> str | None:
-        """XXH3 (64 bit, hexadecimal) of the seal and of the data it speaks for.
+        """The checksum of the seal and of the data it speaks for, as they are now.
 
         None where the header is not the one that was sealed, or the data is cut.
         """
-        if os.fstat(fd).st_size < seal.used_bytes:
+        if os.fstat(fd).st_size < seal.used_bytes or self.header(fd, seal) is None:
             return None
-        state = xxhash.xxh3_64(msgspec.json.encode(seal))
+        running = Running(seal)
         with mapped(fd, writable=False) as view:
-            with view[: seal.head_bytes] as head:
-                if xxhash.xxh3_64_hexdigest(head) != seal.head_xxh3:
-                    return None
             for at in range(0, seal.used_bytes, HASH_CHUNK_BYTES):
-                state.update(view[at : min(at + HASH_CHUNK_BYTES, seal.used_bytes)])
-        return state.hexdigest()
+                running.update(view[at : min(at + HASH_CHUNK_BYTES, seal.used_bytes)])
+        return running.hexdigest()
 
 
 @contextmanager
