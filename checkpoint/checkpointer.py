@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from torch.optim import Optimizer
 
 from holdfast.checkpoint import rng, tree
+from holdfast.checkpoint.bill import Bill
 from holdfast.checkpoint.copying import movable
 from holdfast.checkpoint.declared import check_keys, checked_shards
 from holdfast.checkpoint.fetch import Foreign, Identity, Refused, fetch, refuse
@@ -158,7 +159,7 @@ class Checkpointer:
                 self._forget_after(self._folder, wanted.step)
                 fitting.carry_out()
                 rng.put_back(generators)
-        self._folder.ask_room(_expected_bytes(state))
+        self._ask_room(self._folder, _expected_bytes(state))
         if current.recorder is not None:
             current.recorder.starts_at(wanted.step if wanted else 0)
         return wanted.step if wanted else None
@@ -286,6 +287,19 @@ class Checkpointer:
             _LOG.warning("the agent cannot be told of skipped snapshots: %s", error)
 
     # ------------------------------------------------------------ restoring
+
+    def _ask_room(self, folder: SlotFolder, state_bytes: int) -> None:
+        """Tell the agent how large slots should be, and people what that comes to on the node."""
+        folder.ask_room(state_bytes)
+        if self._settings.local_rank:
+            return
+        bill = Bill(
+            state_bytes=state_bytes,
+            ranks=self._settings.local_world_size,
+            room_bytes=folder.node_room_bytes(),
+            place=str(folder.folder.parent),
+        )
+        _LOG.log(logging.INFO if bill.enough else logging.WARNING, "%s", bill)
 
     @property
     def _identity(self) -> Identity:

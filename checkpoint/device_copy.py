@@ -48,7 +48,7 @@ _STREAMS: dict[torch.device, torch.cuda.Stream] = {}
 
 def _stream(device: torch.device) -> torch.cuda.Stream:
     if device not in _STREAMS:
-        _STREAMS[device] = torch.cuda.Stream(device)
+        _STREAMS[device] = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     return _STREAMS[device]
 
 
@@ -60,7 +60,8 @@ def _register(area: Area) -> None:
     if area in _REGISTERED:
         return
     _REGISTERED.add(area)
-    cudart, (address, size_bytes) = torch.cuda.cudart(), area.place
+    cudart = torch.cuda.cudart()  # type: ignore[no-untyped-call]
+    address, size_bytes = area.place
     if code := int(cudart.cudaHostRegister(address, size_bytes, 0)):
         _LOG.warning("a slot cannot be pinned (cudaHostRegister: %d); copies take longer", code)
         return

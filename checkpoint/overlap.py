@@ -34,7 +34,7 @@ _LOG = logging.getLogger("holdfast.checkpoint")
 
 
 class Overlap:
-    """What of a rank's saves is under way, at most one. `optimizers` own what may be copied late."""
+    """What of a rank's saves is under way, at most one. `optimizers` own what may be late."""
 
     def __init__(self, optimizers: Collection[Optimizer], ended: Ended) -> None:
         self._optimizers = tuple(optimizers)

@@ -11,6 +11,9 @@ from typing import NamedTuple
 Age = tuple[int, int]
 """(epoch, step) of a seal; larger is newer."""
 
+SLOTS = 4
+"""One being written, two newest (the older of them is sealed by all), one being uploaded."""
+
 KEPT = 2
 
 LEAST = 3

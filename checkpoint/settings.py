@@ -20,6 +20,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int = 0
     rank: int = 0
     world_size: int = 1
+    local_rank: int = 0
+    local_world_size: int = 1
     slots: Path | None = None
     store_url: str = ""
     memory_interval_steps: int = 1
@@ -39,6 +41,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         epoch=_number(environment, "HOLDFAST_EPOCH", 0),
         rank=_number(environment, "RANK", 0),
         world_size=world_size,
+        local_rank=_number(environment, "LOCAL_RANK", 0),
+        local_world_size=_number(environment, "LOCAL_WORLD_SIZE", 1),
         slots=Path(slots) if slots else None,
         store_url=environment.get("HOLDFAST_STORE_URL", ""),
         memory_interval_steps=_number(environment, "HOLDFAST_MEMORY_INTERVAL", 1),

@@ -46,7 +46,7 @@ def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked)
     folder = folder_name(seal.step, seal.epoch)
     with mapped(fd, writable=False) as memory:
         reading = Reading(memory, seal, slot.known_sum(seal), go_on)
-        shard = _write_shard(store, folder, reading) if reading.own else reading.to_the_end()
+        shard = _write_shard(store, folder, reading)
     part = Part(
         rank=seal.rank,
         step=seal.step,
@@ -117,14 +117,14 @@ class Reading:
         if running.hexdigest() != self._known:
             raise _damaged(self.seal)
 
-    def to_the_end(self) -> None:
-        """Read all, where nothing goes to a shard."""
-        for _ in self.chunks():
-            pass
 
-
-def _write_shard(store: Store, folder: str, reading: Reading) -> File:
+def _write_shard(store: Store, folder: str, reading: Reading) -> File | None:
+    """None where nothing goes to a shard: it is read all the same."""
     source, own = reading.source, reading.own
+    if not own:
+        for _ in reading.chunks():
+            pass
+        return None
     target = lay_out(
         {key: source.tensors[name].spec for key, name in own.items()},
         _metadata(own, source, reading.plan),

@@ -1,8 +1,9 @@
 """A rank's memory slots: four mapped files in the node's tmpfs, which outlive the rank.
 
-Used by the rank (claims, fills, seals, reads back) and by the node's agent (uploads, fills early). A slot is `slot-K.data`; it counts only with its seal `slot-K.seal`, a small file put in
-place by rename; `slot-K.sum` has the checksum of both. Whoever reads or writes a slot holds
-a lock of the kernel's on it, so that a killed holder holds nothing. Must not load torch.
+Used by the rank (claims, fills, seals, reads back) and by the node's agent (uploads, fills early).
+A slot is `slot-K.data`; it counts only with its seal `slot-K.seal`, a small file put in place by
+rename; `slot-K.sum` has the checksum of both. Whoever reads or writes a slot holds a lock of the
+kernel's on it, so that a killed holder holds nothing. Must not load torch.
 """
 
 import errno
@@ -17,11 +18,10 @@ import xxhash
 
 from holdfast.checkpoint import words
 from holdfast.checkpoint.digest import Running
+from holdfast.checkpoint.rotation import SLOTS
 from holdfast.checkpoint.words import Seal
+from holdfast.kit import cgroup
 from holdfast.kit.files import beside
-
-SLOTS = 4
-"""One being written, two newest (the older of them is sealed by all), one being uploaded."""
 
 HASH_CHUNK_BYTES = 16 << 20
 
@@ -234,6 +234,17 @@ class SlotFolder:
         """What one slot needs, as far as is known: the largest there is, or what was asked for."""
         asked = words.read(self.folder / "wanted", words.ROOM) or 0
         return max(asked, *(slot.room_bytes for slot in self.slots))
+
+    def node_room_bytes(self) -> int:
+        """For slots of this job on this node: what is free, and what all its ranks' slots have."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        own = 0
+        for path in self.folder.parent.glob("*/slot-*.data"):
+            with suppress(FileNotFoundError):
+                own += path.stat().st_size
+        host = cgroup.free_bytes()
+        free = free_bytes(self.folder)
+        return own + (free if host is None else min(free, host))
 
     def ask_room(self, size_bytes: int) -> None:
         """Tell the agent how large slots should be, so that it makes and fills them early."""
