@@ -260,10 +260,20 @@ for step in range(1, TRIALS + 3):
 if sys.argv[2] == "raises":
     raise ValueError("planted")
 if sys.argv[2] == "forks":
-    import os
+    import gc, os
+    if os.fork() == 0:
+        script.checkpointer._overlap._late = None
+        gc.collect()
+        sys.exit(0)
+    assert os.wait()[1] == 0
     if os.fork() == 0:
         sys.exit(0)
     assert os.wait()[1] == 0
+    assert TRIALS + 2 not in [seal.step for _, seal in script.folder.sealed()]
+    for slot in script.folder.slots:
+        if slot.data.exists() and slot.seal() is None:
+            with slot.locked(exclusive=True) as fd:
+                assert fd is None, "a child has let go of its parent's lock"
     script.optimizer.step()
 """
 
