@@ -6,7 +6,7 @@ stdout). Pure. An order is whole: it replaces the one before it. The agent ends 
 
 import msgspec
 
-from holdfast.protocol.messages import Snapshot, Stored
+from holdfast.protocol.messages import Snapshot, Stored, UploadLimits
 
 
 class AgentOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -26,6 +26,8 @@ class AgentOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     store_url: str = ""  # "" writes nothing
     store_interval_steps: int = 0  # 0 writes nothing
     retention: int = 2  # whole checkpoints kept in the store
+    keep_every_steps: int = 0  # beyond those, each whose step is a multiple; 0: none
+    upload: UploadLimits = UploadLimits()
     save: Stored | None = None  # write this snapshot, due or not, then look the store up again
     look_up_store: bool = False  # list the whole checkpoints, by manifest and sizes
     forget_job: str | None = None  # drop that job's slots, once what is due is in the store

@@ -32,11 +32,17 @@ Checked = Callable[[], None]
 """Called between chunks; raises where the writing is to be given up."""
 
 
+Took = Callable[[int], None]
+"""Told of so many bytes that are done with; may rest."""
+
+
 class Damaged(Exception):
     """The slot is not what was sealed: its memory has changed since."""
 
 
-def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked) -> None:
+def write_part(
+    store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked, took: Took = lambda _: None
+) -> None:
     """Write one rank's shard, then its part. The caller holds the slot's lock by `fd`.
 
     Raises `Damaged` with nothing written, `StoreError`, or what `go_on` raises.
@@ -45,7 +51,7 @@ def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked)
         raise _damaged(seal)
     folder = folder_name(seal.step, seal.epoch)
     with mapped(fd, writable=False) as memory:
-        reading = Reading(memory, seal, slot.known_sum(seal), go_on)
+        reading = Reading(memory, seal, slot.known_sum(seal), go_on, took)
         shard = _write_shard(store, folder, reading)
     part = Part(
         rank=seal.rank,
@@ -73,7 +79,9 @@ class Reading:
     too; known once all is read.
     """
 
-    def __init__(self, memory: memoryview, seal: Seal, known: str | None, go_on: Checked) -> None:
+    def __init__(
+        self, memory: memoryview, seal: Seal, known: str | None, go_on: Checked, took: Took
+    ) -> None:
         self.seal = seal
         self.source = parse_head(memory)
         self.plan = msgspec.json.decode(self.source.metadata[PLAN_KEY], type=ShardPlan)
@@ -86,6 +94,7 @@ class Reading:
         self._memory = memory
         self._known = known
         self._go_on = go_on
+        self._took = took
 
     def places(self) -> dict[str, Place]:
         """Where what it writes and had declared lies in the whole tensors."""
@@ -112,6 +121,7 @@ class Reading:
                     state.update(chunk)
                 if name in own:
                     yield chunk
+                self._took(len(chunk))
             if state:
                 self.replicas[name] = state.hexdigest()
         if running.hexdigest() != self._known:

@@ -63,6 +63,14 @@ class Refused(Message, frozen=True):
 # ---------------------------------------------------------------- driver to executor
 
 
+class UploadLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What writing checkpoints to the store may take of a node, all its ranks together."""
+
+    mb_per_s: float = 0.0  # 0: as fast as it goes
+    cpus: float = 0.0  # of one core, e.g. 0.25; 0: as much as it takes
+    idle: bool = False  # only CPU and disk that nobody else wants
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a rank of the job runs, the same on every node."""
 
@@ -77,6 +85,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     store_interval_steps: int = 0
     store_url: str = ""
     retention: int = 2  # whole checkpoints kept in the store
+    keep_every_steps: int = 0  # beyond those, each whose step is a multiple; 0: none
+    upload: UploadLimits = UploadLimits()
     grace_s: float = 30.0
     log_root: str = ""  # RunPaths.root as the node sees it
     log_rules: tuple[str, ...] = ()
