@@ -48,7 +48,7 @@ class Agent:
             thread.start()
 
     def take(self, given: AgentOrder) -> None:
-        """Follow this order; a snapshot that was believed for the job is not hashed again."""
+        """Follow this order; what was believed for the job is not looked at again."""
         self._order = given
         self._notes.clear()
         if self._memory:

@@ -34,7 +34,7 @@ class AgentOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class AgentReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that the agent knows, sent when it changes. `snapshots` were hashed once.
+    """All that the agent knows, sent when it changes. `snapshots` have their checksum.
 
     `stored` is what was found for order `id` so far; only once `looked` there is no other. Where
     the store cannot be read `store_error` says why, and it is tried again.
