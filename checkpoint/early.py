@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from holdfast.checkpoint.slots import SLOTS, NoRoom, Slot, SlotFolder
+from holdfast.checkpoint.rotation import SLOTS
+from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
 from holdfast.kit import cgroup
 from holdfast.kit.clock import Clock, SystemClock
 

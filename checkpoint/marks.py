@@ -79,4 +79,4 @@ def _part(samples: Samples, tensors: Mapping[str, torch.Tensor], name: str) -> t
     size = tensors[name].element_size()
     alike: Iterable[str] = [one for one in tensors if tensors[one].element_size() == size]
     lengths = [_sampled(tensors[one]).numel() for one in alike]
-    return torch.split(samples[size], lengths)[list(alike).index(name)]  # type: ignore[no-any-return]
+    return torch.split(samples[size], lengths)[list(alike).index(name)]

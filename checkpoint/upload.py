@@ -7,7 +7,7 @@ They meet in the store alone. Must not commit once a newer epoch has begun, nor 
 
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from functools import cached_property, partial
 from itertools import takewhile
 from pathlib import Path
@@ -224,8 +224,7 @@ class Upload:
         """
         if name not in self._there:
             try:
-                with closing(self._store.get(f"{self._folder(step)}/{name}")) as found:
-                    next(found, None)
+                next(self._store.get(f"{self._folder(step)}/{name}"), None)
             except NotStored:
                 self._there[name] = False
             else:
