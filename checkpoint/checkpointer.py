@@ -16,7 +16,7 @@ import xxhash
 from msgspec.structs import replace
 from torch.optim import Optimizer
 
-from holdfast.checkpoint import rng, tree
+from holdfast.checkpoint import peers, rng, tree
 from holdfast.checkpoint.bill import Bill
 from holdfast.checkpoint.copying import movable
 from holdfast.checkpoint.declared import check_keys, checked_shards
@@ -26,7 +26,7 @@ from holdfast.checkpoint.layout import PLAN_KEY, Layout, Shard, ShardPlan, Spec,
 from holdfast.checkpoint.load_state import Fitting
 from holdfast.checkpoint.overlap import Overlap
 from holdfast.checkpoint.plan import writers
-from holdfast.checkpoint.rotation import due
+from holdfast.checkpoint.rotation import FOR_PEERS, SLOTS, due
 from holdfast.checkpoint.settings import Settings, from_environment
 from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
 from holdfast.checkpoint.stores import StoreError, open_store
@@ -74,7 +74,8 @@ class Checkpointer:
     ) -> None:
         self._settings = settings
         self._replicated = tuple(replicated)
-        self._folder = SlotFolder(settings.slots) if settings.slots else None
+        count = SLOTS + (FOR_PEERS if settings.peer_interval_steps else 0)
+        self._folder = SlotFolder(settings.slots, count=count) if settings.slots else None
         self._areas: dict[Slot, Area] = {}
         self._known: tuple[dict[str, Spec], Mapping[str, Shard], Layout] | None = None
         self._tried = 0  # saves outside Holdfast
@@ -101,7 +102,12 @@ class Checkpointer:
 
     def due(self, step: int) -> bool:
         """Whether `save` would save this step; lets a script spare itself gathering the state."""
-        intervals = (self._settings.memory_interval_steps, self._settings.store_interval_steps)
+        settings = self._settings
+        intervals = (
+            settings.memory_interval_steps,
+            settings.store_interval_steps,
+            settings.peer_interval_steps,
+        )
         return self._folder is not None and any(due(step, every) for every in intervals)
 
     @during("saves its state")
@@ -312,11 +318,23 @@ class Checkpointer:
             if seal.step > last:
                 slot.break_seal()
 
+    def _fetch(self, folder: SlotFolder, wanted: Restore, what: str) -> None:
+        """What is only in another node's memory is put into this one's."""
+        rank, here = self._settings.rank, folder.find(step=wanted.step, epoch=wanted.epoch)
+        if here is not None or (peer := wanted.peers.get(rank)) is None:
+            return
+        named = (self._settings.job, rank, wanted.step, wanted.epoch)
+        try:
+            peers.fetch(peer, peers.key_of(self._settings.store_url), folder, named)
+        except (OSError, peers.Refused, NoRoom) as error:
+            raise CheckpointRefused(f"{what}: its copy on {peer.address}: {error}") from error
+
     @contextmanager
     def _memory(self, wanted: Restore) -> Iterator[tuple[tree.Tree, tree.Find]]:
         if self._folder is None:
             raise AssertionError("restore() has looked")
         what = f"step {wanted.step} in the memory of this node"
+        self._fetch(self._folder, wanted, what)
         found = self._folder.find(step=wanted.step, epoch=wanted.epoch)
         if found is None:
             raise CheckpointRefused(f"{what}: not there")

@@ -62,7 +62,10 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         """Slots to try in turn, each with those that may be emptied to make room for it."""
         ages = {n: seal.age if (seal := s.seal()) else None for n, s in enumerate(self._slots)}
         every, uploaded = self.store_interval_steps, self.folder.uploaded()
-        spare = candidates(ages, store_interval_steps=every, uploaded=uploaded)
+        copied = self.folder.copied()
+        if copied and self._room_for() <= LEAST:  # else nothing more would ever be saved
+            copied = None
+        spare = candidates(ages, store_interval_steps=every, uploaded=uploaded, copied=copied)
         for number in spare:
             yield self._slots[number], [self._slots[other] for other in spare if other != number]
         if self._room_for() < LEAST:

@@ -26,6 +26,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     store_url: str = ""
     memory_interval_steps: int = 1
     store_interval_steps: int = 0
+    peer_interval_steps: int = 0
     restore: Restore | None = None
     topology: Topology = Topology()
 
@@ -47,6 +48,7 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
         store_url=environment.get("HOLDFAST_STORE_URL", ""),
         memory_interval_steps=_number(environment, "HOLDFAST_MEMORY_INTERVAL", 1),
         store_interval_steps=_number(environment, "HOLDFAST_STORE_INTERVAL", 0),
+        peer_interval_steps=_number(environment, "HOLDFAST_PEER_INTERVAL", 0),
         restore=_json("HOLDFAST_RESTORE", restore, Restore) if restore else None,
         topology=_json("HOLDFAST_TOPOLOGY", topology, Topology)
         if topology

@@ -18,7 +18,7 @@ import xxhash
 
 from holdfast.checkpoint import words
 from holdfast.checkpoint.digest import Running
-from holdfast.checkpoint.rotation import SLOTS
+from holdfast.checkpoint.rotation import FOR_PEERS, SLOTS
 from holdfast.checkpoint.words import Seal
 from holdfast.kit import cgroup
 from holdfast.kit.files import beside
@@ -216,9 +216,9 @@ def mapped(fd: int, *, writable: bool) -> Iterator[memoryview]:
 class SlotFolder:
     """All slots of one rank, and the few words that rank and agent leave each other there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, count: int = SLOTS + FOR_PEERS) -> None:
         self.folder = folder
-        self.slots = tuple(Slot(folder, number) for number in range(SLOTS))
+        self.slots = tuple(Slot(folder, number) for number in range(count))
 
     def sealed(self) -> list[tuple[Slot, Seal]]:
         """The slots that hold something, newest first."""
@@ -235,6 +235,15 @@ class SlotFolder:
         asked = words.read(self.folder / "wanted", words.ROOM) or 0
         return max(asked, *(slot.room_bytes for slot in self.slots))
 
+    def mark_copy(self) -> None:
+        """Say that these are copies of another node's rank: no slots are made for them early."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "copy").touch()
+
+    @property
+    def is_copy(self) -> bool:
+        return (self.folder / "copy").exists()
+
     def node_room_bytes(self) -> int:
         """For slots of this job on this node: what is free, and what all its ranks' slots have."""
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -249,11 +258,20 @@ class SlotFolder:
     def ask_room(self, size_bytes: int) -> None:
         """Tell the agent how large slots should be, so that it makes and fills them early."""
         self._write("wanted", size_bytes)
+        (self.folder / "copy").unlink(missing_ok=True)
 
     def uploaded(self) -> tuple[int, int]:
         """(epoch, step) of the last snapshot that the agent has dealt with for the store."""
         mark = words.read(self.folder / "drained", words.UPLOADED)
         return (mark.epoch, mark.step) if mark else (-1, -1)
+
+    def copied(self) -> tuple[int, int] | None:
+        """(epoch, step) of the last snapshot of which another node has a copy."""
+        mark = words.read(self.folder / "copied", words.UPLOADED)
+        return (mark.epoch, mark.step) if mark else None
+
+    def put_copied(self, *, epoch: int, step: int) -> None:
+        self._write("copied", words.Uploaded(epoch, step))
 
     def put_uploaded(self, *, epoch: int, step: int) -> None:
         self._write("drained", words.Uploaded(epoch, step))

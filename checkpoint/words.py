@@ -49,7 +49,7 @@ class Sum(msgspec.Struct, frozen=True):
 
 
 class Uploaded(msgspec.Struct, frozen=True):
-    """The last snapshot that the agent has dealt with for the store."""
+    """The last snapshot that the agent has dealt with for the store, or copied to another node."""
 
     epoch: int
     step: int

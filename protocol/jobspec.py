@@ -84,6 +84,9 @@ class Checkpoint(Model):
     retention: int = Field(default=2, ge=1, le=10_000)
     """Whole checkpoints that are kept in the store, newest first."""
 
+    peer_interval_steps: int = Field(default=0, ge=0, le=1_000_000)
+    """Steps between copies in the memory of another node, from which a job goes on when a node is
+    lost; 0 makes none. Each node needs room for three more snapshots of as many ranks."""
     keep_every_steps: int = Field(default=0, ge=0, le=1_000_000_000)
     """Beyond those, each checkpoint whose step is a multiple of this is kept for ever, say 1000; 0
     keeps no other. A multiple of `storeIntervalSteps`."""

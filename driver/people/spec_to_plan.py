@@ -60,6 +60,7 @@ def _task(job: jobspec.TrainingJob, paths: RunPaths, life: str) -> Task:
         store_url=f"{store.rstrip('/')}/{life}",
         retention=spec.checkpoint.retention,
         keep_every_steps=spec.checkpoint.keep_every_steps,
+        peer_interval_steps=spec.checkpoint.peer_interval_steps,
         upload=UploadLimits(
             mb_per_s=spec.checkpoint.upload_mb_per_s,
             cpus=spec.checkpoint.upload_cpus,

@@ -29,6 +29,8 @@ def agent_order(state: State) -> AgentOrder | None:
         retention=task.retention if task else 2,
         keep_every_steps=task.keep_every_steps if task else 0,
         upload=task.upload if task else UploadLimits(),
+        peer_interval_steps=task.peer_interval_steps if task else 0,
+        peer=desired.peer,
         save=desired.save if quiet else None,
         look_up_store=quiet and desired.host_rendezvous,
         forget_job=desired.forget_job,
