@@ -13,7 +13,7 @@ import socketserver
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
-from typing import IO
+from typing import IO, cast
 
 import msgspec
 
@@ -193,7 +193,7 @@ class Host:
             timeout = TIMEOUT_S
 
             def handle(self) -> None:
-                host._handle(self.connection, self.rfile)
+                host._handle(self.connection, cast(IO[bytes], self.rfile))
 
         self._order: AgentOrder | None = None
         self._server = socketserver.ThreadingTCPServer((address, 0), Handler)
