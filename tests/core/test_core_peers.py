@@ -93,7 +93,7 @@ def test_without_copies_what_lies_elsewhere_does_not_count() -> None:
 
 
 def test_a_node_is_told_where_its_copies_go_and_who_has_what_it_lacks(training) -> None:
-    life = training(task=PLAN.task)
+    life = training(task=PLAN.task, topology=Topology(dp=4))
     first = life.job.epoch
     life.dies(1, signal=9, step=12)
     life.answer(snapshots=[(12, first)], empty=["n1"], peer_ports={"n0": 70, "n1": 71})
