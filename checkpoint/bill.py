@@ -18,28 +18,33 @@ _WITH = {
 
 
 class Bill(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one node. `room_bytes`: free for slots, and in slots of this job already."""
+    """Of one node. `room_bytes`: free for slots, and in slots of this job already. `for_copies`:
+    further slots a rank, where nodes keep copies of each other's.
+    """
 
     state_bytes: int
     ranks: int
     room_bytes: int
     place: str
+    for_copies: int = 0
 
     @property
     def slots(self) -> int:
         """How many each rank can have."""
-        return min(SLOTS, self.room_bytes // max(1, self.state_bytes * self.ranks))
+        there = self.room_bytes // max(1, self.state_bytes * self.ranks)
+        return max(0, min(SLOTS, there - self.for_copies))
 
     @property
     def enough(self) -> bool:
         return self.slots == SLOTS
 
     def __str__(self) -> str:
-        wanted = SLOTS * self.state_bytes * self.ranks
+        wanted = (SLOTS + self.for_copies) * self.state_bytes * self.ranks
+        slots = f"{SLOTS} slots" + (f" and {self.for_copies} for copies" if self.for_copies else "")
         ranks = "1 rank" if self.ranks == 1 else f"{self.ranks} ranks"
         then = "enough" if self.enough else f"{_WITH[self.slots]}. Give it {_gb(wanted)}"
         return (
-            f"snapshots in memory: {_gb(self.state_bytes)} a rank, {SLOTS} slots, {ranks} on this "
+            f"snapshots in memory: {_gb(self.state_bytes)} a rank, {slots}, {ranks} on this "
             f"node: {_gb(wanted)}; {self.place} has {_gb(self.room_bytes)} for them: {then}"
         )
 

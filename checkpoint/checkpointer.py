@@ -304,6 +304,7 @@ class Checkpointer:
             ranks=self._settings.local_world_size,
             room_bytes=folder.node_room_bytes(),
             place=str(folder.folder.parent),
+            for_copies=FOR_PEERS + peers.KEPT if self._settings.peer_interval_steps else 0,
         )
         _LOG.log(logging.INFO if bill.enough else logging.WARNING, "%s", bill)
 

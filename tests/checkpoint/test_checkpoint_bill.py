@@ -38,6 +38,12 @@ def test_the_bill_says_what_is_wanted_what_is_there_and_what_happens(
     assert then in str(bill)
 
 
+def test_copies_of_other_nodes_are_in_the_bill() -> None:
+    bill = Bill(state_bytes=10**9, ranks=2, room_bytes=15 * 10**9, place="/dev/shm/x", for_copies=4)
+    assert "4 slots and 4 for copies, 2 ranks on this node: 16 GB" in str(bill)
+    assert bill.slots == 3
+
+
 @pytest.mark.parametrize(("room", "level"), [(10**9, "INFO"), (10**5, "WARNING")])
 def test_the_first_rank_of_a_node_says_it_before_the_first_step(
     tmp_path: Path,
