@@ -64,10 +64,17 @@ class Agent:
         self._memory = Memory(given.job, slots, self._tell, before=self._memory)
         self._keeper.give(given)
         if given.peer_interval_steps and self._host is None:
-            self._host = Host(nodeenv.address_of(os.environ))
+            self._host = self._new_host(nodeenv.address_of(os.environ))
         if self._host:
             self._host.give(given)
         self._sender.give(given)
+
+    def _new_host(self, address: str) -> Host | None:
+        try:
+            return Host(address)
+        except OSError as error:
+            self._tell(f"no copies of other nodes' snapshots are taken at {address}: {error}")
+            return None
 
     def report(self) -> AgentReport | None:
         """What has changed since the last report, if anything."""

@@ -163,7 +163,10 @@ class _Late:
 def _tensors_of(optimizer: Optimizer) -> list[torch.Tensor]:
     parameters = [one for group in optimizer.param_groups for one in group["params"]]
     kept = (one for state in optimizer.state.values() for one in _values(state))
-    return [*parameters, *(one for one in kept if isinstance(one, torch.Tensor))]
+    tensors = [*parameters, *(one for one in kept if isinstance(one, torch.Tensor))]
+    # Of a DTensor its local part is saved.
+    local = [getattr(one, "_local_tensor", one) for one in tensors]
+    return [one for one in local if one.layout is torch.strided]
 
 
 def _values(state: object) -> Collection[object]:

@@ -11,6 +11,7 @@ import hmac
 import socket
 import socketserver
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import IO, cast
@@ -23,6 +24,7 @@ from holdfast.checkpoint.pace import Pace
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder, mapped
 from holdfast.checkpoint.words import Seal
+from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import Peer
 
 TIMEOUT_S = 30.0
@@ -35,6 +37,9 @@ LONGEST_LINE = 64 << 20
 """A seal has the structure of the state."""
 
 RETRY_S = 2.0
+
+
+_log = LazyLogger()
 
 
 class Refused(Exception):
@@ -208,7 +213,10 @@ class Host:
         try:
             self._do(link, _ASK.decode(file.readline(LONGEST_LINE)), file)
         except (Refused, NoRoom, msgspec.DecodeError) as reason:
-            link.sendall(msgspec.json.encode(Answer(why=str(reason))) + b"\n")
+            with suppress(OSError):
+                link.sendall(msgspec.json.encode(Answer(why=str(reason))) + b"\n")
+        except OSError as error:  # whoever asked sees the same, and says it
+            _log.info("a connection for copies ended", why=str(error))
 
     def _do(self, link: socket.socket, ask: Ask, file: IO[bytes]) -> None:
         folder = self._folder(ask)

@@ -21,7 +21,7 @@ from waiting import DEADLINE_S  # noqa: E402 - after the check that torch is the
 from holdfast.checkpoint import copying  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.layout import parse_head  # noqa: E402
-from holdfast.checkpoint.overlap import TRIALS  # noqa: E402
+from holdfast.checkpoint.overlap import TRIALS, Overlap  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.slots import SlotFolder, mapped  # noqa: E402
 
@@ -292,6 +292,13 @@ def test_a_rank_that_ends_right_after_a_save_has_sealed_it(tmp_path: Path, how: 
     with newest[0].locked(exclusive=True) as fd:
         assert fd is not None
         assert newest[0].digest(fd, newest[1]) == newest[0].known_sum(newest[1])
+
+
+def test_of_a_distributed_parameter_the_local_part_is_owned() -> None:
+    parameter, local = torch.nn.Parameter(torch.ones(2)), torch.ones(4)
+    parameter._local_tensor = local  # as a DTensor has it
+    overlap = Overlap([torch.optim.SGD([parameter], lr=0.1)], lambda step, why: None)
+    assert [*overlap.owned({"local": local, "other": torch.ones(4)})] == ["local"]
 
 
 def test_what_is_no_optimizer_is_refused_by_a_sentence(tmp_path: Path) -> None:

@@ -144,6 +144,17 @@ def test_the_copied_step_stays_here_until_a_later_one_is_copied(
     assert [seal.step for _, seal in own.sealed()][:2] == [11, 10]
 
 
+def test_an_address_that_cannot_be_had_is_said_and_nothing_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Start
+) -> None:
+    monkeypatch.setenv("HOLDFAST_NODE_ADDRESS", "192.0.2.1")
+    agent = start()
+    agent.give(AgentOrder(id=1, job="job", epoch=1, peer_interval_steps=1))
+    report = agent.until(lambda report: report.notes, "it says so")
+    assert report.notes[0].startswith("no copies of other nodes' snapshots are taken at 192.0.2.1:")
+    assert report.peer_port == 0
+
+
 def test_a_copy_is_taken_only_from_who_knows_the_job(tmp_path: Path, start: Start) -> None:
     two = Two(tmp_path, start, store_url="file:///nowhere/life-2")
     two.rank().save(2, state(2))
