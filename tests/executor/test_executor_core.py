@@ -191,6 +191,7 @@ def test_what_its_agent_says_of_deletions_is_told_while_it_is_of_the_order_that_
 
 
 AGENT_SAYS: dict[str, Any] = {
+    "peer_port": 41_000,
     "snapshots": (m.Snapshot(rank=0, step=7, epoch=1),),
     "stored": (m.Stored(step=6, epoch=1),),
     "damaged": (m.Stored(step=5, epoch=1),),
