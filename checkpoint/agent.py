@@ -16,9 +16,12 @@ import msgspec
 
 from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport, line, order
 from holdfast.checkpoint.memory import Memory
+from holdfast.checkpoint.pace import Pace
+from holdfast.checkpoint.peers import Host, Sender
 from holdfast.checkpoint.storekeeper import StoreKeeper
 from holdfast.kit.clock import SystemClock
 from holdfast.kit.logs import LazyLogger
+from holdfast.protocol import nodeenv
 
 SCAN_S = 0.1
 """How often the seals are looked at."""
@@ -39,16 +42,19 @@ class Agent:
         """Readable once the store's side has something new to report."""
         self._keeper = StoreKeeper(SystemClock(), self._tell, changed=self._changed)
         self._closed = Event()
+        self._host: Host | None = None
+        self._sender = Sender(self._pace, self._tell)
         self._threads = [
             Thread(target=self._keeper.run, name="store", daemon=True),
             Thread(target=self._sweep, name="sweep", daemon=True),
             Thread(target=self._fill, name="fill", daemon=True),
+            Thread(target=self._send, name="send", daemon=True),
         ]
         for thread in self._threads:
             thread.start()
 
     def take(self, given: AgentOrder) -> None:
-        """Follow this order; a snapshot that was believed for the job is not hashed again."""
+        """Follow this order; what was believed for the job is not looked at again."""
         self._order = given
         self._notes.clear()
         if self._memory:
@@ -57,6 +63,18 @@ class Agent:
         slots = {} if forgotten else given.slots
         self._memory = Memory(given.job, slots, self._tell, before=self._memory)
         self._keeper.give(given)
+        if given.peer_interval_steps and self._host is None:
+            self._host = self._new_host(nodeenv.address_of(os.environ))
+        if self._host:
+            self._host.give(given)
+        self._sender.give(given)
+
+    def _new_host(self, address: str) -> Host | None:
+        try:
+            return Host(address)
+        except OSError as error:
+            self._tell(f"no copies of other nodes' snapshots are taken at {address}: {error}")
+            return None
 
     def report(self) -> AgentReport | None:
         """What has changed since the last report, if anything."""
@@ -85,6 +103,7 @@ class Agent:
             store_missing=keeper.missing if settled else "",
             undeleted=keeper.undeleted if settled else "",
             swept=settled and keeper.swept,
+            peer_port=self._host.port if self._host and given.peer_interval_steps else 0,
             notes=(*self._notes, *reasons)[-MAX_NOTES:],
         )
         if found == self._last:
@@ -103,6 +122,15 @@ class Agent:
 
     def _changed(self) -> None:
         os.eventfd_write(self.wake, 1)
+
+    def _pace(self, given: AgentOrder) -> Pace:
+        return Pace(given.upload, SystemClock(), self._closed.wait)
+
+    def _send(self) -> None:
+        try:
+            self._sender.run(self._closed, SCAN_S)
+        except Exception:  # noqa: BLE001 - this thread must not end in silence
+            _end_failed()
 
     def _sweep(self) -> None:
         try:

@@ -6,7 +6,7 @@ stdout). Pure. An order is whole: it replaces the one before it. The agent ends 
 
 import msgspec
 
-from holdfast.protocol.messages import Snapshot, Stored
+from holdfast.protocol.messages import Peer, Snapshot, Stored, UploadLimits
 
 
 class AgentOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -27,13 +27,18 @@ class AgentOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     begin_from: str = ""  # what an earlier job left, to be looked up, too
     store_interval_steps: int = 0  # 0 writes nothing
     retention: int = 2  # whole checkpoints kept in the store
+    keep_every_steps: int = 0  # beyond those, each whose step is a multiple; 0: none
+    upload: UploadLimits = UploadLimits()
+    peer_interval_steps: int = 0  # between copies in another node's memory; 0: none, nor taken
+    peer: Peer | None = None  # where they go
+    slots_root: str = ""  # where all folders of `slots` are
     save: Stored | None = None  # write this snapshot, due or not, then look the store up again
     look_up_store: bool = False  # list the whole checkpoints, by manifest and sizes
     forget_job: str | None = None  # drop that job's slots, once what is due is in the store
 
 
 class AgentReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that the agent knows, sent when it changes. `snapshots` were hashed once.
+    """All that the agent knows, sent when it changes. `snapshots` have their checksum.
 
     `stored` is what was found for order `id` so far; only once `looked` there is no other. Where
     the store cannot be read `store_error` says why, and it is tried again.
@@ -56,6 +61,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     store_missing: str = ""  # what of it is not
     undeleted: str = ""  # why the store does not let go of old checkpoints, and what to do
     swept: bool = False  # the last time it was to, it did
+    peer_port: int = 0  # where copies of other nodes' snapshots are taken; 0: they are not
     notes: tuple[str, ...] = ()  # what was refused and why, newest last; at most 20
 
 

@@ -7,16 +7,19 @@ not be saved is counted, logged, and reported by the agent. A restore that canno
 import logging
 import mmap
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import msgspec
 import torch
 import xxhash
 from msgspec.structs import replace
+from torch.optim import Optimizer
 
-from holdfast.checkpoint import reshard, rng, saved, tree
+from holdfast.checkpoint import peers, reshard, rng, saved, tree
 from holdfast.checkpoint.alone import Alone, CannotBegin
+from holdfast.checkpoint.bill import Bill
+from holdfast.checkpoint.copying import movable
 from holdfast.checkpoint.declared import check_keys, checked_shards
 from holdfast.checkpoint.dtensors import local
 from holdfast.checkpoint.fetch import Foreign, Identity, Refused, refuse
@@ -31,9 +34,10 @@ from holdfast.checkpoint.layout import (
     parse_head,
 )
 from holdfast.checkpoint.load_state import Fitting
+from holdfast.checkpoint.overlap import Overlap
 from holdfast.checkpoint.plan import writers
 from holdfast.checkpoint.reshard import Wanted
-from holdfast.checkpoint.rotation import due
+from holdfast.checkpoint.rotation import FOR_PEERS, SLOTS, due
 from holdfast.checkpoint.saved import Saved
 from holdfast.checkpoint.settings import Settings, from_environment, outside
 from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
@@ -70,6 +74,8 @@ class Checkpointer:
     optimizers, schedulers). The random generators are saved with it. `replicated` names the top
     keys whose tensors are the same on every rank of a data-parallel group: they are then written to
     the store once. Tensors that are neither there nor in `shards` count as this rank's own.
+    `overlap` names optimizers that alone write to their parameters and to what they keep for them:
+    these are copied while the next forward and backward run.
     """
 
     def __init__(
@@ -81,6 +87,7 @@ class Checkpointer:
         retention: int = 2,
         begin_from: str = "",
         replicated: Collection[str] = (),
+        overlap: Optimizer | Collection[Optimizer] = (),
     ) -> None:
         self._settings = settings = settings or outside(
             store_url,
@@ -95,19 +102,26 @@ class Checkpointer:
             _LOG.warning("store_url is not used: the job's spec says where checkpoints go")
         self._alone: Alone | None = None  # once the ranks have met
         self._replicated = tuple(replicated)
-        self._folder = SlotFolder(settings.slots) if settings.slots else None
+        count = SLOTS + (FOR_PEERS if settings.peer_interval_steps else 0)
+        self._folder = SlotFolder(settings.slots, count=count) if settings.slots else None
         self._areas: dict[Slot, Area] = {}
         self._known: tuple[dict[str, Spec], Mapping[str, Shard], Layout] | None = None
         self._tried = 0  # saves outside Holdfast
         self._skips = Skipped(epoch=settings.epoch, count=0, in_a_row=0, why="")
+        self._overlap = Overlap(_optimizers(overlap), self._ended)
 
     @classmethod
-    def from_env(cls, *, replicated: Collection[str] = ()) -> "Checkpointer":
+    def from_env(
+        cls,
+        *,
+        replicated: Collection[str] = (),
+        overlap: Optimizer | Collection[Optimizer] = (),
+    ) -> "Checkpointer":
         """The checkpointer of this rank; outside Holdfast one that says so and saves nothing."""
         settings = from_environment()
         if settings.slots is None:
             _LOG.warning("HOLDFAST_SLOTS is not set: nothing is saved outside Holdfast")
-        return cls(settings, replicated=replicated)
+        return cls(settings, replicated=replicated, overlap=overlap)
 
     @property
     def skipped(self) -> int:
@@ -116,15 +130,21 @@ class Checkpointer:
 
     def due(self, step: int) -> bool:
         """Whether `save` would save this step; lets a script spare itself gathering the state."""
-        intervals = (self._settings.memory_interval_steps, self._settings.store_interval_steps)
-        saves = self._folder is not None or self._settings.alone
+        settings = self._settings
+        intervals = (
+            settings.memory_interval_steps,
+            settings.store_interval_steps,
+            settings.peer_interval_steps,
+        )
+        saves = self._folder is not None or settings.alone
         return saves and any(due(step, every) for every in intervals)
 
     @during("saves its state")
     def save(
         self, step: int, state: Mapping[str, Any], *, shards: Mapping[str, Shard] | None = None
     ) -> bool:
-        """Snapshot the state after `step` completed steps, if that is due; True if it was saved.
+        """Snapshot the state after `step` completed steps, if that is due; True if it was saved,
+        or is being copied yet (`overlap`).
 
         `shards` tells of tensors (by their path in the state, joined with dots) where they lie in a
         whole one. Raises `TypeError` for what cannot be saved; a full memory is only counted.
@@ -135,16 +155,21 @@ class Checkpointer:
             current.recorder.saves(step)
         if not self.due(step):
             return False
+        self.finish()
         seal, layout, tensors = self._prepare(step, state, shards or {})
         try:
-            with self._claim(self._folder, seal).taken() as slot:
-                self._fill(slot, layout, tensors)
-                slot.put_seal(seal)
+            with ExitStack() as lock:
+                slot = lock.enter_context(self._claim(self._folder, seal).taken())
+                if self._fill(slot, seal, layout, tensors, lock):
+                    self._saved()
         except NoRoom as reason:
             self._skip(step, str(reason))
             return False
-        self._saved()
         return True
+
+    def finish(self) -> None:
+        """Return once what was saved last is whole. The end of the process does so, too."""
+        self._overlap.fence()
 
     @during("loads")
     def restore(
@@ -160,6 +185,7 @@ class Checkpointer:
             return None
         if self._settings.alone:
             self._meet()
+        self.finish()
         wanted = self._settings.restore
         if wanted is None:
             self._forget_after(-1)
@@ -173,7 +199,7 @@ class Checkpointer:
                 fitting.carry_out()
                 rng.put_back(generators)
         if self._folder is not None:
-            self._folder.ask_room(_expected_bytes(state))
+            self._ask_room(self._folder, _expected_bytes(state))
         if current.recorder is not None:
             current.recorder.starts_at(wanted.step if wanted else 0)
         return wanted.step if wanted else None
@@ -268,11 +294,43 @@ class Checkpointer:
             store_interval_steps=self._settings.store_interval_steps,
         )
 
-    def _fill(self, slot: Slot, layout: Layout, tensors: Mapping[str, torch.Tensor]) -> None:
+    def _fill(
+        self,
+        slot: Slot,
+        seal: Seal,
+        layout: Layout,
+        tensors: Mapping[str, torch.Tensor],
+        lock: ExitStack,
+    ) -> bool:
+        """Copy and seal; False where a part of it goes on beside the next step."""
+        area = self._area(slot, layout)
+        owned = self._overlap.owned(tensors)
+        late = {} if self._overlap.on_trial else owned
+        now = {name: one for name, one in tensors.items() if name not in late}
+        moved = {name: one for name, one in now.items() if movable(one)}
+        area.put({name: one for name, one in now.items() if name not in moved})
+        if late:
+            area.put(moved)
+            self._overlap.begin(seal, slot, area, late, lock.pop_all())
+            return False
+        slot.put_seal(seal, area.copy(moved).run(seal, threads=torch.get_num_threads()))
+        if owned:
+            self._overlap.try_out(area, owned)
+        return True
+
+    def _area(self, slot: Slot, layout: Layout) -> Area:
         area = self._areas.get(slot)
         if area is None or not area.maps(slot):
             area = self._areas[slot] = Area(slot)
-        area.fill(layout, tensors)
+        area.prepare(layout)
+        return area
+
+    def _ended(self, step: int, why: str) -> None:
+        """Of a save that went on beside the next step."""
+        if why:
+            self._skip(step, why)
+        else:
+            self._saved()
 
     def _skip(self, step: int, why: str) -> None:
         before = self._skips
@@ -295,6 +353,20 @@ class Checkpointer:
 
     # ------------------------------------------------------------ restoring
 
+    def _ask_room(self, folder: SlotFolder, state_bytes: int) -> None:
+        """Tell the agent how large slots should be, and people what that comes to on the node."""
+        folder.ask_room(state_bytes)
+        if self._settings.local_rank:
+            return
+        bill = Bill(
+            state_bytes=state_bytes,
+            ranks=self._settings.local_world_size,
+            room_bytes=folder.node_room_bytes(),
+            place=str(folder.folder.parent),
+            for_copies=FOR_PEERS + peers.KEPT if self._settings.peer_interval_steps else 0,
+        )
+        _LOG.log(logging.INFO if bill.enough else logging.WARNING, "%s", bill)
+
     @property
     def _identity(self) -> Identity:
         settings = self._settings
@@ -306,11 +378,23 @@ class Checkpointer:
             if seal.step > last:
                 slot.break_seal()
 
+    def _fetch(self, folder: SlotFolder, wanted: Restore, what: str) -> None:
+        """What is only in another node's memory is put into this one's."""
+        rank, here = self._settings.rank, folder.find(step=wanted.step, epoch=wanted.epoch)
+        if here is not None or (peer := wanted.peers.get(rank)) is None:
+            return
+        named = (self._settings.job, rank, wanted.step, wanted.epoch)
+        try:
+            peers.fetch(peer, peers.key_of(self._settings.store_url), folder, named)
+        except (OSError, peers.Refused, NoRoom) as error:
+            raise CheckpointRefused(f"{what}: its copy on {peer.address}: {error}") from error
+
     @contextmanager
     def _memory(self, wanted: Restore, _: Callable[[], Wanted]) -> Iterator[Saved]:
         if self._folder is None:
             raise AssertionError("restore() has looked")
         what = f"step {wanted.step} in the memory of this node"
+        self._fetch(self._folder, wanted, what)
         found = self._folder.find(step=wanted.step, epoch=wanted.epoch)
         if found is None:
             raise CheckpointRefused(f"{what}: not there")
@@ -349,6 +433,17 @@ class Checkpointer:
             if place is not None and not isinstance(error, ElsewhereRefused):
                 refuse(*place, str(error))
             raise CheckpointRefused(str(error)) from error
+
+
+def _optimizers(given: Optimizer | Collection[Optimizer]) -> tuple[Optimizer, ...]:
+    several = (given,) if isinstance(given, Optimizer) else tuple(given)
+    for one in several:
+        if not isinstance(one, Optimizer):
+            raise TypeError(
+                f"overlap: a {type(one).__name__} is no torch.optim.Optimizer, so nobody says when "
+                "it writes. Leave it out: its tensors are copied within `save`."
+            )
+    return several
 
 
 def _expected_bytes(state: Mapping[str, Any]) -> int:

@@ -12,7 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from holdfast.checkpoint.slots import SLOTS, NoRoom, Slot, SlotFolder
+from holdfast.checkpoint.rotation import SLOTS
+from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
 from holdfast.kit import cgroup
 from holdfast.kit.clock import Clock, SystemClock
 
@@ -57,9 +58,11 @@ class Early:
     def fill(self, rest: Rest) -> None:
         """Make the slots that are missing, where their size is known, so that no save waits."""
         # The first of every rank before the second of one: where memory is short, all have some.
-        for number in range(SLOTS):
+        for number in range(SLOTS):  # one for copies is made when it is needed
             for rank, folder in self._folders.items():
                 slot, size_bytes = folder.slots[number], folder.room_bytes()
+                if folder.is_copy:
+                    continue
                 if size_bytes and not self._make(rank, slot, size_bytes):
                     return
                 self._touch(slot, rest)

@@ -1,14 +1,16 @@
 """Claiming a slot and copying tensors into it. Used by the checkpointer in ranks only."""
 
+import ctypes
 import logging
 import mmap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from threading import Event
 
 import msgspec
 import torch
 
+from holdfast.checkpoint.copying import Copy, Part, pieces_of
 from holdfast.checkpoint.layout import Layout
 from holdfast.checkpoint.rotation import LEAST, candidates, in_need
 from holdfast.checkpoint.slots import SPARE_BYTES, NoRoom, Slot, SlotFolder, free_bytes, no_room
@@ -60,7 +62,10 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         """Slots to try in turn, each with those that may be emptied to make room for it."""
         ages = {n: seal.age if (seal := s.seal()) else None for n, s in enumerate(self._slots)}
         every, uploaded = self.store_interval_steps, self.folder.uploaded()
-        spare = candidates(ages, store_interval_steps=every, uploaded=uploaded)
+        copied = self.folder.copied()
+        if copied and self._room_for() <= LEAST:  # else nothing more would ever be saved
+            copied = None
+        spare = candidates(ages, store_interval_steps=every, uploaded=uploaded, copied=copied)
         for number in spare:
             yield self._slots[number], [self._slots[other] for other in spare if other != number]
         if self._room_for() < LEAST:
@@ -120,28 +125,55 @@ class Area:
             self._file = _identity(slot)
             self._memory = mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED | mmap.MAP_POPULATE)
         self._head = b""
+        self._pieces: list[list[Part]] = []
         self._views: dict[str, torch.Tensor] = {}
 
     def maps(self, slot: Slot) -> bool:
         """Whether this is still the whole of the slot's file: a slot may grow, or be emptied."""
         return _identity(slot) == self._file
 
-    def fill(self, layout: Layout, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Write the header and copy every tensor to its place."""
+    def prepare(self, layout: Layout) -> None:
+        """Write the header, and know where each tensor has its place."""
         # Each time: one that has changed in memory would speak for all that comes after it.
         self._memory[: len(layout.head)] = layout.head
         if self._head != layout.head:
             self._head = layout.head
             data = memoryview(self._memory)
+            self._pieces = pieces_of(layout)
             self._views = {
                 name: view(data, placed)
                 for name, placed in layout.tensors.items()
                 if placed.end > placed.begin
             }
-        with torch.no_grad():
-            torch._foreach_copy_(
-                list(self._views.values()), [tensors[name] for name in self._views]
-            )
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its address and its size in bytes."""
+        first = ctypes.c_char.from_buffer(self._memory)
+        return ctypes.addressof(first), len(self._memory)
+
+    def put(self, tensors: Mapping[str, torch.Tensor], *, wait: bool = True) -> None:
+        """Copy these as torch copies: they are on a device, or lie otherwise than in the slot.
+
+        Without `wait` it is only in the current stream's queue then.
+        """
+        filled = [name for name in tensors if name in self._views]
+        if filled:
+            with torch.no_grad():
+                torch._foreach_copy_(
+                    [self._views[name] for name in filled],
+                    [tensors[name] for name in filled],
+                    non_blocking=not wait,
+                )
+
+    def copy(self, tensors: Mapping[str, torch.Tensor]) -> Copy:
+        """The copy of these, which are `movable`; to be run once all others are put."""
+        filled = {name: one for name, one in tensors.items() if name in self._views}
+        return Copy(memoryview(self._memory), self._pieces, filled)
+
+    def views(self, names: Iterable[str]) -> dict[str, torch.Tensor]:
+        """What lies at the places of these tensors, but for empty ones."""
+        return {name: self._views[name] for name in names if name in self._views}
 
 
 def _identity(slot: Slot) -> tuple[int, int]:

@@ -91,9 +91,16 @@ class Layout(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-def lay_out(tensors: Mapping[str, Spec], metadata: Mapping[str, str]) -> Layout:
-    """The layout of a file with these tensors; the same for the same input."""
-    names = sorted(tensors, key=lambda name: (-ITEM_BYTES[tensors[name].dtype], name))
+def lay_out(
+    tensors: Mapping[str, Spec], metadata: Mapping[str, str], *, in_order: bool = False
+) -> Layout:
+    """The layout of a file with these tensors; the same for the same input.
+
+    `in_order`: as they are given, with larger elements first, as a slot has them.
+    """
+    names = list(tensors)
+    if not in_order:
+        names.sort(key=lambda name: (-ITEM_BYTES[tensors[name].dtype], name))
     header: dict[str, object] = {"__metadata__": dict(metadata)} if metadata else {}
     at = 0
     for name in names:
@@ -185,3 +192,14 @@ def key_in_store(name: str, rank: int, *, declared: bool) -> str:
     undeclared tensor of the same name may differ, so only rank 0's keeps it.
     """
     return name if declared or rank == 0 else f"rank-{rank:05d}.{name}"
+
+
+def as_in_slot(specs: Mapping[str, Spec], rank: int) -> dict[str, Spec]:
+    """What is in a rank's shard, in the order in which its slot had it, and so it is written."""
+    own = f"rank-{rank:05d}."
+    return dict(
+        sorted(
+            specs.items(),
+            key=lambda each: (-ITEM_BYTES[each[1].dtype], each[0].removeprefix(own)),
+        )
+    )

@@ -1,6 +1,6 @@
-"""The agent's care of a node's memory slots: hash, verify, drop. Must not load torch.
+"""The agent's care of a node's memory slots: look, tell, drop. Must not load torch, nor read data.
 
-A snapshot counts only once its checksum is known; ranks and the store's writer compare it again.
+A snapshot counts only with its checksum; ranks and the store's writer compare it.
 """
 
 import shutil
@@ -28,9 +28,8 @@ class Skips(NamedTuple):
 class Memory:
     """The slots of one job on this node. `tell` takes notes for the executor.
 
-    `before`: that of an earlier order. What it believed, or an agent before this one, is not hashed
-    again: a rank hashes the one snapshot that it restores, and to read all slots of large ranks
-    takes seconds.
+    `before`: that of an earlier order. What it believed is not looked at again. A rank compares the
+    checksum of the one snapshot that it restores: to read all slots of large ranks takes seconds.
     """
 
     def __init__(
@@ -50,7 +49,7 @@ class Memory:
         self.early: Early = Early(self._folders, tell, before=before.early if before else None)
 
     def look(self) -> tuple[Snapshot, ...]:
-        """What may be restored from, by rank and newest first; hashes what is new."""
+        """What may be restored from, by rank and newest first."""
         found = []
         for rank, folder in sorted(self._folders.items()):
             self._free_unreadable(rank, folder)
@@ -88,7 +87,7 @@ class Memory:
         with slot.locked(exclusive=False) as fd:
             if fd is None or slot.seal() != seal:
                 return False
-            if not (slot.was_hashed(fd, seal) or slot.confirm(fd, seal)):
+            if not slot.is_known(fd, seal):
                 slot.break_seal()
                 self._tell(
                     f"rank {rank}: the snapshot of step {seal.step} in memory "

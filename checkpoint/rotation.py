@@ -11,6 +11,12 @@ from typing import NamedTuple
 Age = tuple[int, int]
 """(epoch, step) of a seal; larger is newer."""
 
+SLOTS = 4
+"""One being written, two newest (the older of them is sealed by all), one being uploaded."""
+
+FOR_PEERS = 1
+"""More where copies go to other nodes: the newest that is copied stays until a later one is."""
+
 KEPT = 2
 
 LEAST = 3
@@ -25,14 +31,19 @@ class Turn(NamedTuple):
 
 
 def candidates(
-    held: Mapping[int, Age | None], *, store_interval_steps: int, uploaded: Age
+    held: Mapping[int, Age | None],
+    *,
+    store_interval_steps: int,
+    uploaded: Age,
+    copied: Age | None = None,
 ) -> tuple[int, ...]:
     """Slot numbers to try in turn; `held` gives each slot's seal, None where it has none.
 
     Empty ones first, then the oldest. One that the agent has still to write to the store goes last:
-    given up only while the agent is busy with another, which holds its own lock.
+    given up only while the agent is busy with another, which holds its own lock. The one that is
+    `copied` to another node is not: others may have no later one there, and start from that.
     """
-    newest = [age for age, _ in _newest(held)]
+    newest = [copied, *(age for age, _ in _newest(held))]
     free = [number for number in sorted(held) if held[number] is None]
     aged = sorted((age, number) for number, age in held.items() if age and age not in newest)
 

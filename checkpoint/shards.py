@@ -1,134 +1,93 @@
-"""From a slot in memory to a shard and a part in the store, streamed. Used by the node's agent.
+"""From a slot in memory, or from tensors, to a shard and a part in the store, streamed.
 
-Must not load torch, nor copy a slot: its memory is written as it lies.
+Used by the node's agent, by ranks outside Holdfast and by tools. Must not load torch.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
-import msgspec
 import xxhash
 
-from holdfast.checkpoint.coverage import Place
 from holdfast.checkpoint.layout import (
-    PLAN_KEY,
     Layout,
-    ShardPlan,
     Spec,
     folder_name,
-    key_in_store,
     lay_out,
-    parse_head,
     part_name,
     shard_name,
 )
 from holdfast.checkpoint.manifest import File, Part, encode
+from holdfast.checkpoint.reading import (
+    BytesOf,
+    Checked,
+    Damaged,
+    Reading,
+    SlotReading,
+    Took,
+    damaged,
+)
 from holdfast.checkpoint.slots import Slot, mapped
 from holdfast.checkpoint.stores import Buffer, Store
 from holdfast.checkpoint.words import Seal
 
-CHUNK_BYTES = 4 << 20
+__all__ = ["Damaged", "put_part", "put_shard", "reader_metadata", "write_part"]
 
 BLOCK_BYTES = 16 << 20
 """Who needs a range of a shard reads blocks, for each has its checksum: 64 for a GiB."""
 
-Checked = Callable[[], None]
-"""Called between chunks; raises where the writing is to be given up."""
 
-
-BytesOf = Callable[[str], Iterable[Buffer]]
-"""The bytes of a tensor, by its name."""
-
-
-class Damaged(Exception):
-    """The slot is not what was sealed: its memory has changed since."""
-
-
-def write_part(store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked) -> None:
+def write_part(
+    store: Store, slot: Slot, seal: Seal, fd: int, *, go_on: Checked, took: Took = lambda _: None
+) -> None:
     """Write one rank's shard, then its part. The caller holds the slot's lock by `fd`.
 
     Raises `Damaged` with nothing written, `StoreError`, or what `go_on` raises.
     """
-    if not slot.confirm(fd, seal):
-        raise Damaged(f"rank {seal.rank}, step {seal.step}: the memory slot has changed")
-    go_on()  # to hash it has nothing to do with the store
+    if not slot.is_known(fd, seal):
+        raise damaged(seal)
     with mapped(fd, writable=False) as memory:
-        source = parse_head(memory)
-
-        def bytes_of(name: str) -> Iterator[memoryview]:
-            place = source.tensors[name]
-            for at in range(place.begin, place.end, CHUNK_BYTES):
-                go_on()
-                yield memory[at : min(at + CHUNK_BYTES, place.end)]
-
-        put_part(store, seal, source, bytes_of)
+        _put(store, SlotReading(memory, seal, slot.known_sum(seal), go_on, took))
 
 
 def put_part(store: Store, seal: Seal, source: Layout, bytes_of: BytesOf) -> Part:
     """Write the shard and the part of what lies as `source` says. Raises `StoreError`."""
-    folder = folder_name(seal.step, seal.epoch)
-    plan = msgspec.json.decode(source.metadata[PLAN_KEY], type=ShardPlan)
-    own = {
-        key_in_store(name, seal.rank, declared=name in plan.shards): name
-        for name in source.tensors
-        if name not in plan.elsewhere
-    }
-    places = {
-        name: Place(one.global_shape, one.offsets, source.tensors[name].spec.shape)
-        for name in own.values()
-        if (one := plan.shards.get(name))
-    }
-    replicas = {
-        name: _digest(bytes_of(name))
-        for name in source.tensors
-        if name in plan.shards and plan.shards[name].shared
-    }
+    return _put(store, Reading(seal, source, bytes_of))
+
+
+def _put(store: Store, reading: Reading) -> Part:
+    seal, folder = reading.seal, folder_name(reading.seal.step, reading.seal.epoch)
     part = Part(
         rank=seal.rank,
         step=seal.step,
         epoch=seal.epoch,
         world_size=seal.world_size,
         topology=seal.topology,
-        shard=_put_own(store, folder, seal, own, source, plan, bytes_of) if own else None,
+        shard=_put_own(store, folder, reading),
         tree=seal.tree,
-        elsewhere=plan.elsewhere,
-        places=places,
-        replicas=replicas,
+        elsewhere=reading.plan.elsewhere,
+        places=reading.places(),
+        replicas=reading.replicas,
     )
     store.put(f"{folder}/{part_name(seal.rank)}", [encode(part)])
     return part
 
 
-def _digest(chunks: Iterable[Buffer]) -> str:
-    state = xxhash.xxh3_64()
-    for chunk in chunks:
-        state.update(chunk)
-    return state.hexdigest()
-
-
-def _put_own(
-    store: Store,
-    folder: str,
-    seal: Seal,
-    own: dict[str, str],
-    source: Layout,
-    plan: ShardPlan,
-    bytes_of: BytesOf,
-) -> File:
+def _put_own(store: Store, folder: str, reading: Reading) -> File | None:
+    """None where nothing goes to a shard: it is read all the same."""
+    source, shards, own = reading.source, reading.plan.shards, reading.own
+    if not own:
+        for _ in reading.chunks():
+            pass
+        return None
     specs = {key: source.tensors[name].spec for key, name in own.items()}
     offsets = {
-        key: plan.shards[name].offsets if name in plan.shards else (0,) * len(specs[key].shape)
+        key: shards[name].offsets if name in shards else (0,) * len(specs[key].shape)
         for key, name in own.items()
     }
-    return put_shard(
-        store,
-        folder,
-        seal.rank,
-        seal.world_size,
-        specs,
-        reader_metadata(offsets),
-        lambda key: bytes_of(own[key]),
-    )
+    target = lay_out(specs, reader_metadata(offsets), in_order=True)
+    name = shard_name(reading.seal.rank, reading.seal.world_size)
+    return _put_file(store, folder, name, target, reading.chunks())
 
 
 def put_shard(
@@ -140,18 +99,22 @@ def put_shard(
     metadata: Mapping[str, str],
     bytes_of: BytesOf,
 ) -> File:
-    """Write a rank's tensors as its shard, and say what was written. Raises `StoreError`."""
-    target = lay_out(specs, metadata)
-    name = shard_name(rank, world_size)
+    """Write a rank's tensors as its shard, in the order of `specs`, and say what was written.
+
+    Raises `StoreError`.
+    """
+    target = lay_out(specs, metadata, in_order=True)
+    body = chain.from_iterable(map(bytes_of, target.tensors))
+    return _put_file(store, folder, shard_name(rank, world_size), target, body)
+
+
+def _put_file(store: Store, folder: str, name: str, target: Layout, body: Iterable[Buffer]) -> File:
     sums = Sums(BLOCK_BYTES)
 
     def hashed() -> Iterator[Buffer]:
-        sums.update(target.head)
-        yield target.head
-        for key in target.tensors:
-            for chunk in bytes_of(key):
-                sums.update(chunk)
-                yield chunk
+        for chunk in chain([memoryview(target.head)], body):
+            sums.update(chunk)
+            yield chunk
 
     store.put(f"{folder}/{name}", hashed())
     return File(name, target.size_bytes, sums.whole, sums.block_bytes, sums.blocks)

@@ -1,9 +1,9 @@
 """A rank's memory slots: four mapped files in the node's tmpfs, which outlive the rank.
 
-Used by the rank (claims, fills, seals, reads back) and by the node's agent (hashes, uploads, fills
-early). A slot is `slot-K.data`; it counts only with its seal `slot-K.seal`, a small file put in
-place by rename; `slot-K.sum` has the agent's checksum of both. Whoever reads or writes a slot holds
-a lock of the kernel's on it, so that a killed holder holds nothing. Must not load torch.
+Used by the rank (claims, fills, seals, reads back) and by the node's agent (uploads, fills early).
+A slot is `slot-K.data`; it counts only with its seal `slot-K.seal`, a small file put in place by
+rename; `slot-K.sum` has the checksum of both. Whoever reads or writes a slot holds a lock of the
+kernel's on it, so that a killed holder holds nothing. Must not load torch.
 """
 
 import errno
@@ -14,15 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import msgspec
 import xxhash
 
 from holdfast.checkpoint import words
+from holdfast.checkpoint.digest import Running
+from holdfast.checkpoint.rotation import FOR_PEERS, SLOTS
 from holdfast.checkpoint.words import Seal
+from holdfast.kit import cgroup
 from holdfast.kit.files import beside
-
-SLOTS = 4
-"""One being written, two newest (the older of them is sealed by all), one being uploaded."""
 
 HASH_CHUNK_BYTES = 16 << 20
 
@@ -105,6 +104,7 @@ class Slot:
 
         Shared to read, exclusive to write. Never waits.
         """
+        holder = os.getpid()
         try:
             fd = os.open(self.data, os.O_RDWR)
         except FileNotFoundError:
@@ -113,8 +113,10 @@ class Slot:
         try:
             yield fd if self._take(fd, exclusive=exclusive) else None
         finally:
-            # A child of the rank may have inherited it: closing alone would not free the lock.
-            fcntl.flock(fd, fcntl.LOCK_UN)
+            # A child of the rank may have inherited it: closing alone would not free the lock. And
+            # a child that drops what it inherited must not free its parent's.
+            if os.getpid() == holder:
+                fcntl.flock(fd, fcntl.LOCK_UN)
             os.close(fd)
 
     def _take(self, fd: int, *, exclusive: bool) -> bool:
@@ -136,9 +138,10 @@ class Slot:
             self._read = mark, words.read(self._seal, words.SEAL)
         return self._read[1]
 
-    def put_seal(self, seal: Seal) -> None:
-        """Say that the slot is whole. Raises `NoRoom`."""
+    def put_seal(self, seal: Seal, xxh3: str) -> None:
+        """Say that the slot is whole, with its checksum. Raises `NoRoom`."""
         try:
+            words.write(self._sum, words.Sum(seal.epoch, seal.step, xxh3))
             words.write(self._seal, seal)
         except OSError as error:
             if error.errno not in _FULL:
@@ -170,44 +173,29 @@ class Slot:
         known = words.read(self._sum, words.SUM)
         return known.xxh3 if known and (known.epoch, known.step) == seal.age else None
 
-    def confirm(self, fd: int, seal: Seal) -> bool:
-        """Whether the content still has its checksum; the first to ask takes it. Agents only.
-
-        Not where there is one already that is another seal's, or not what was put: who takes it
-        anew believes whatever lies there now.
-        """
-        known = self.known_sum(seal)
-        if known is None and self._sum.exists():
-            return False
-        now = self.digest(fd, seal)
-        if now is None:
-            return False
-        if known is None:
-            words.write(self._sum, words.Sum(seal.epoch, seal.step, now))
-        return known in (None, now)
-
-    def was_hashed(self, fd: int, seal: Seal) -> bool:
-        """Whether its checksum is known, and its header the one that was sealed."""
+    def is_known(self, fd: int, seal: Seal) -> bool:
+        """Whether its checksum is there, and its header the one that was sealed."""
         if self.known_sum(seal) is None or os.fstat(fd).st_size < seal.used_bytes:
             return False
+        return self.header(fd, seal) is not None
+
+    def header(self, fd: int, seal: Seal) -> bytes | None:
+        """The header, or None where it is not the one that was sealed."""
         head = os.pread(fd, seal.head_bytes, 0)
-        return xxhash.xxh3_64_hexdigest(head) == seal.head_xxh3
+        return head if xxhash.xxh3_64_hexdigest(head) == seal.head_xxh3 else None
 
     def digest(self, fd: int, seal: Seal) -> str | None:
-        """XXH3 (64 bit, hexadecimal) of the seal and of the data it speaks for.
+        """The checksum of the seal and of the data it speaks for, as they are now.
 
         None where the header is not the one that was sealed, or the data is cut.
         """
-        if os.fstat(fd).st_size < seal.used_bytes:
+        if os.fstat(fd).st_size < seal.used_bytes or self.header(fd, seal) is None:
             return None
-        state = xxhash.xxh3_64(msgspec.json.encode(seal))
+        running = Running(seal)
         with mapped(fd, writable=False) as view:
-            with view[: seal.head_bytes] as head:
-                if xxhash.xxh3_64_hexdigest(head) != seal.head_xxh3:
-                    return None
             for at in range(0, seal.used_bytes, HASH_CHUNK_BYTES):
-                state.update(view[at : min(at + HASH_CHUNK_BYTES, seal.used_bytes)])
-        return state.hexdigest()
+                running.update(view[at : min(at + HASH_CHUNK_BYTES, seal.used_bytes)])
+        return running.hexdigest()
 
 
 @contextmanager
@@ -228,9 +216,9 @@ def mapped(fd: int, *, writable: bool) -> Iterator[memoryview]:
 class SlotFolder:
     """All slots of one rank, and the few words that rank and agent leave each other there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, count: int = SLOTS + FOR_PEERS) -> None:
         self.folder = folder
-        self.slots = tuple(Slot(folder, number) for number in range(SLOTS))
+        self.slots = tuple(Slot(folder, number) for number in range(count))
 
     def sealed(self) -> list[tuple[Slot, Seal]]:
         """The slots that hold something, newest first."""
@@ -247,14 +235,43 @@ class SlotFolder:
         asked = words.read(self.folder / "wanted", words.ROOM) or 0
         return max(asked, *(slot.room_bytes for slot in self.slots))
 
+    def mark_copy(self) -> None:
+        """Say that these are copies of another node's rank: no slots are made for them early."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "copy").touch()
+
+    @property
+    def is_copy(self) -> bool:
+        return (self.folder / "copy").exists()
+
+    def node_room_bytes(self) -> int:
+        """For slots of this job on this node: what is free, and what all its ranks' slots have."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        own = 0
+        for path in self.folder.parent.glob("*/slot-*.data"):
+            with suppress(FileNotFoundError):
+                own += path.stat().st_size
+        host = cgroup.free_bytes()
+        free = free_bytes(self.folder)
+        return own + (free if host is None else min(free, host))
+
     def ask_room(self, size_bytes: int) -> None:
         """Tell the agent how large slots should be, so that it makes and fills them early."""
         self._write("wanted", size_bytes)
+        (self.folder / "copy").unlink(missing_ok=True)
 
     def uploaded(self) -> tuple[int, int]:
         """(epoch, step) of the last snapshot that the agent has dealt with for the store."""
         mark = words.read(self.folder / "drained", words.UPLOADED)
         return (mark.epoch, mark.step) if mark else (-1, -1)
+
+    def copied(self) -> tuple[int, int] | None:
+        """(epoch, step) of the last snapshot of which another node has a copy."""
+        mark = words.read(self.folder / "copied", words.UPLOADED)
+        return (mark.epoch, mark.step) if mark else None
+
+    def put_copied(self, *, epoch: int, step: int) -> None:
+        self._write("copied", words.Uploaded(epoch, step))
 
     def put_uploaded(self, *, epoch: int, step: int) -> None:
         self._write("drained", words.Uploaded(epoch, step))

@@ -16,6 +16,7 @@ from holdfast.checkpoint.fence import Superseded
 from holdfast.checkpoint.lookup import LookUp
 from holdfast.checkpoint.memory import forget
 from holdfast.checkpoint.neighbour import Neighbour, neighbour
+from holdfast.checkpoint.pace import Pace
 from holdfast.checkpoint.slots import SlotFolder
 from holdfast.checkpoint.stores import Store, StoreError
 from holdfast.checkpoint.sweeping import Sweeper
@@ -251,6 +252,7 @@ class StoreKeeper:
             watched=self._watched,
             only=only,
             fence_epoch=fence_epoch,
+            pace=Pace(order.upload, self._clock, self._closed.wait) if only is None else None,
         )
 
     def _watched(self, store: Store) -> Store:
@@ -333,4 +335,6 @@ def _task(order: AgentOrder) -> tuple[object, ...]:
         order.store_url,
         order.store_interval_steps,
         order.retention,
+        order.keep_every_steps,
+        order.upload,
     )

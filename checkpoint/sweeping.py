@@ -30,6 +30,7 @@ class Committed(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     fence_epoch: int
     retention: int
+    keep_every_steps: int = 0
 
 
 class Sweeper:
@@ -149,7 +150,8 @@ def sweep(store: Store, committed: Committed, *, go_on: Callable[[], None]) -> N
                 go_on()
                 store.delete(f"{entry.name}/{name}")
     keep, step, epoch = committed.retention, committed.step, committed.epoch
-    for old in expendable(kept, step=step, epoch=epoch, keep=keep):
+    every = committed.keep_every_steps
+    for old in expendable(kept, step=step, epoch=epoch, keep=keep, keep_every_steps=every):
         check_fence(store, committed.fence_epoch)  # the one before may have taken long
         _delete(store, folder_name(old.step, old.epoch), go_on)
     for entry in found:  # last: they take no room

@@ -6,6 +6,7 @@ refuses nothing, and one that is slow is no less a store.
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 
 from holdfast.checkpoint.stores import FLUSH_BYTES, Buffer, Store, StoredFile
 from holdfast.kit.clock import Clock
@@ -22,11 +23,11 @@ LONGEST_STALL_S = 120.0
 
 
 class Answers:
-    """Of the store that one thread asks."""
+    """Of a store, whatever threads ask it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._asked_s: float | None = None
+        self._asked_s: dict[int, float] = {}  # by the thread that waits
         self._slowest_s = 0.0
         self.taken_bytes = 0
         """Of all files, what is surely on its disk."""
@@ -38,25 +39,25 @@ class Answers:
 
     @property
     def overdue(self) -> bool:
-        asked_s = self._asked_s
+        asked_s = min(list(self._asked_s.values()), default=None)
         return asked_s is not None and self._clock.monotonic_s() - asked_s >= self.patience_s
 
     @contextmanager
     def asked(self) -> Iterator[None]:
         """While the block lasts it owes an answer."""
-        self._asked_s = self._clock.monotonic_s()
+        self._asked_s[get_ident()] = self._clock.monotonic_s()
         try:
             yield
             self.answered()
         finally:
-            self._asked_s = None
+            self._asked_s.pop(get_ident(), None)
 
     def answered(self) -> None:
         """It has, and owes the next answer."""
         now = self._clock.monotonic_s()
-        if self._asked_s is not None:
-            self._slowest_s = max(self._slowest_s, now - self._asked_s)
-        self._asked_s = now
+        if (asked_s := self._asked_s.get(get_ident())) is not None:
+            self._slowest_s = max(self._slowest_s, now - asked_s)
+        self._asked_s[get_ident()] = now
 
 
 class Timed:

@@ -6,8 +6,9 @@ They meet in the store alone. Must not commit once a newer epoch has begun, nor 
 """
 
 from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import takewhile
 from pathlib import Path
 
@@ -22,13 +23,20 @@ from holdfast.checkpoint.layout import (
     part_name,
 )
 from holdfast.checkpoint.manifest import BadManifest, decode_part, encode, merge
+from holdfast.checkpoint.pace import Pace
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.shards import Damaged, write_part
 from holdfast.checkpoint.slots import Slot, SlotFolder
-from holdfast.checkpoint.stores import Store, open_store
+from holdfast.checkpoint.stores import NotStored, Store, open_store
 from holdfast.checkpoint.sweeping import Committed
 from holdfast.checkpoint.words import Seal
 from holdfast.protocol.counts import plural
+
+READERS = 16
+"""Parts that the leader reads at once: a store that is slow to answer is so for each."""
+
+MOST_ROUNDS = 50
+"""Between two looks at whether all parts are there; 5 s."""
 
 Tell = Callable[[str], None]
 """Says a note to the executor, and in the log."""
@@ -56,6 +64,7 @@ class Upload:
         watched: Callable[[Store], Store] = lambda store: store,
         only: int | None = None,
         fence_epoch: int | None = None,
+        pace: Pace | None = None,
     ) -> None:
         self._order = order
         self._only = only
@@ -68,6 +77,9 @@ class Upload:
         self._begun: int | None = None  # step that the leader has begun and not ended
         self._written = False  # this node's parts of that step are in the store
         self._told_absent = False
+        self._pace = pace
+        self._there: dict[str, bool] = {}  # what was in the begun step's folder when asked for
+        self._rounds = self._next_look = 0  # since this node has written that step
         self._last = -1  # last step that is dealt with
         self.persisted_step: int | None = None
         self.skipped = 0
@@ -186,13 +198,12 @@ class Upload:
 
     def _write(self, step: int) -> bool:
         """Write the parts of this node's ranks; False while one has not sealed the step yet."""
-        there = {entry.name for entry in self._store.entries(self._folder(step))}
-        if MANIFEST in there:
+        if self._is_there(step, MANIFEST):
             return True
         with ExitStack() as locks:
             held: list[tuple[Slot, Seal, int]] = []
             for rank in self._folders:
-                if part_name(rank) in there:
+                if self._is_there(step, part_name(rank)):
                     continue
                 seals = self._seals(rank)
                 if step not in seals:
@@ -207,15 +218,35 @@ class Upload:
             self.persisted_step = step
         return True
 
+    def _is_there(self, step: int, name: str) -> bool:
+        """Asked of the store once: only this node writes its parts, and a manifest needs them all.
+        (To list the folder takes as long as it has files, on each of thousands of nodes.)
+        """
+        if name not in self._there:
+            try:
+                next(self._store.get(f"{self._folder(step)}/{name}"), None)
+            except NotStored:
+                self._there[name] = False
+            else:
+                self._there[name] = True
+        return self._there[name]
+
     def _write_one(self, slot: Slot, seal: Seal, fd: int) -> bool:
         try:
-            write_part(self._store, slot, seal, fd, go_on=self._go_on)
+            self._put(slot, seal, fd)
         except Damaged as damage:
             slot.break_seal()
             self._give_up(seal.step, seal.rank, str(damage))
             return False
         self._folders[seal.rank].put_uploaded(epoch=seal.epoch, step=seal.step)
         return True
+
+    def _put(self, slot: Slot, seal: Seal, fd: int) -> None:
+        if self._pace is None:
+            write_part(self._store, slot, seal, fd, go_on=self._go_on)
+        else:
+            write = partial(write_part, self._store, slot, seal, fd, go_on=self._go_on)
+            self._pace.carry_out(write)
 
     def _explain_absence(self, step: int, rank: int, newest: int) -> bool:
         if newest < step:
@@ -234,8 +265,10 @@ class Upload:
         if not self._leads:
             self._deal_with(step)
             return
+        if self._waits():
+            return
         folder = self._folder(step)
-        there = {entry.name: entry for entry in self._store.entries(folder)}
+        there = {entry.name for entry in self._store.entries(folder)}
         world = range(self._order.world_size)
         if any(lost_name(rank) in there for rank in world):
             self._skip(1, f"checkpoint of step {step} given up: a rank no longer had it")
@@ -247,6 +280,16 @@ class Upload:
             self._deal_with(step)
         else:
             self._tell_of_absent(step, [rank for rank in world if part_name(rank) not in there])
+
+    def _waits(self) -> bool:
+        """Whether to look later: each look lists a file a rank, so they grow apart, by a quarter of
+        what was waited already.
+        """
+        self._rounds += 1
+        if self._rounds < self._next_look:
+            return True
+        self._next_look = self._rounds + min(MOST_ROUNDS, 1 + self._rounds // 4)
+        return False
 
     def _tell_of_absent(self, step: int, ranks: list[int]) -> None:
         """Once: other nodes are slow, or what they write is not what this node reads."""
@@ -271,12 +314,14 @@ class Upload:
 
     def _deal_with(self, step: int) -> None:
         self._last, self._begun, self._written = step, None, False
+        self._there, self._rounds, self._next_look = {}, 0, 0
 
     def _commit(self, folder: str) -> bool:
-        world = range(self._order.world_size)
-        data = [self._read_part(folder, rank) for rank in world]
+        with ThreadPoolExecutor(READERS, "parts") as readers:
+            data = readers.map(partial(self._read_part, folder), range(self._order.world_size))
+            parts = list(data)
         try:
-            manifest = merge(self._order.job, [decode_part(one) for one in data])
+            manifest = merge(self._order.job, [decode_part(one) for one in parts])
         except BadManifest as error:
             self._skip(1, f"{folder} is not committed: {error}")
             return False
@@ -292,6 +337,7 @@ class Upload:
             epoch=order.epoch,
             fence_epoch=self._fence_epoch,
             retention=order.retention,
+            keep_every_steps=order.keep_every_steps,
         )
 
     def _read_part(self, folder: str, rank: int) -> bytes:

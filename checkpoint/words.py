@@ -41,7 +41,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sum(msgspec.Struct, frozen=True):
-    """The checksum that the agent took of a seal and of the data that it speaks for."""
+    """The checksum that the rank took of a seal and of the data it speaks for (`digest`)."""
 
     epoch: int
     step: int
@@ -49,7 +49,7 @@ class Sum(msgspec.Struct, frozen=True):
 
 
 class Uploaded(msgspec.Struct, frozen=True):
-    """The last snapshot that the agent has dealt with for the store."""
+    """The last snapshot that the agent has dealt with for the store, or copied to another node."""
 
     epoch: int
     step: int

@@ -117,7 +117,9 @@ class Agent:
         held = {int(path.name[1:]) for path in folder.glob("r*") if path.name[1:].isdecimal()}
         ranks = sorted(held | set(order.ranks))
         return replace(
-            order, slots={rank: str(self._paths.slots(order.job, rank)) for rank in ranks}
+            order,
+            slots={rank: str(self._paths.slots(order.job, rank)) for rank in ranks},
+            slots_root=str(folder),
         )
 
     async def _read(self, fd: int) -> None:

@@ -57,6 +57,24 @@ def stuck(*, stuck_max_s: float | None, pause_max_s: float) -> Mistake | None:
     )
 
 
+def kept(*, keep_every_steps: int, store_interval_steps: int) -> Mistake | None:
+    """What is to be kept for ever is written at all."""
+    if not keep_every_steps:
+        return None
+    every = store_interval_steps
+    if every and keep_every_steps % every == 0:
+        return None
+    why = (
+        f"storeIntervalSteps is {every}: {'no' if not every else 'not each'} such step is written."
+    )
+    return Mistake(
+        field="checkpoint.keepEverySteps",
+        value=str(keep_every_steps),
+        why=why,
+        fix=f"Set a multiple of {every}, or 0." if every else "Set storeIntervalSteps, or 0 here.",
+    )
+
+
 def own_environment(names: Iterable[str]) -> Mistake | None:
     """A job does not set what Holdfast sets for each rank."""
     ours = sorted(name for name in names if name in RESERVED or name.startswith("HOLDFAST_"))

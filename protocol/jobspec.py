@@ -66,6 +66,8 @@ class Parallel(Model):
         return self
 
 
+LEAST_MB_PER_S = 1.0
+LEAST_CPUS = 0.01
 NO_STORE = "this is no store that this Holdfast knows."
 
 
@@ -84,6 +86,41 @@ class Checkpoint(Model):
     one checkpoint in it. Nothing there is changed. Empty: the job starts anew."""
     retention: int = Field(default=2, ge=1, le=10_000)
     """Whole checkpoints that are kept in the store, newest first."""
+
+    peer_interval_steps: int = Field(default=0, ge=0, le=1_000_000)
+    """Steps between copies in the memory of another node, from which a job goes on when a node is
+    lost; 0 makes none. Each node needs room for three more snapshots of as many ranks."""
+    keep_every_steps: int = Field(default=0, ge=0, le=1_000_000_000)
+    """Beyond those, each checkpoint whose step is a multiple of this is kept for ever, say 1000; 0
+    keeps no other. A multiple of `storeIntervalSteps`."""
+    upload_mb_per_s: float = Field(default=0, ge=0, le=1_000_000)
+    """Megabytes a second that a node writes to the store at most, for all its ranks; 0: as fast as
+    it goes. What is ordered before a node is given up is not held back."""
+    upload_cpus: float = Field(default=0, ge=0, le=64)
+    """Share of one core that it takes for that at most, e.g. 0.25; 0: as much as it takes."""
+    upload_idle: bool = False
+    """Take only CPU and disk that nobody else on the node wants. Where ranks keep all cores busy
+    nothing gets written then."""
+
+    @field_validator("upload_mb_per_s")
+    @classmethod
+    def _gets_on(cls, rate: float) -> float:
+        if 0 < rate < LEAST_MB_PER_S:
+            raise sentence(
+                f"{rate:g} is so slow that the store would be taken for one that hangs.",
+                f"Set at least {LEAST_MB_PER_S:g}, or 0 for no bound.",
+            )
+        return rate
+
+    @field_validator("upload_cpus")
+    @classmethod
+    def _has_time(cls, share: float) -> float:
+        if 0 < share < LEAST_CPUS:
+            raise sentence(
+                f"{share:g} of a core writes next to nothing.",
+                f"Set at least {LEAST_CPUS:g}, or 0 for no bound.",
+            )
+        return share
 
     @field_validator("store_url", "begin_from")
     @classmethod
@@ -231,7 +268,11 @@ class Spec(Model):
         )
         waits = self.timeouts
         stuck = jobrules.stuck(stuck_max_s=waits.stuck_max_s, pause_max_s=waits.pause_max_s)
-        rules = (sizes, stuck, jobrules.own_environment(self.env))
+        kept = jobrules.kept(
+            keep_every_steps=self.checkpoint.keep_every_steps,
+            store_interval_steps=self.checkpoint.store_interval_steps,
+        )
+        rules = (sizes, stuck, kept, jobrules.own_environment(self.env))
         found = [rule for rule in rules if rule is not None]
         if found:
             said = " ".join(str(mistake) for mistake in found)

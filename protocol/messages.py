@@ -63,6 +63,14 @@ class Refused(Message, frozen=True):
 # ---------------------------------------------------------------- driver to executor
 
 
+class UploadLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What writing checkpoints to the store may take of a node, all its ranks together."""
+
+    mb_per_s: float = 0.0  # 0: as fast as it goes
+    cpus: float = 0.0  # of one core, e.g. 0.25; 0: as much as it takes
+    idle: bool = False  # only CPU and disk that nobody else wants
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a rank of the job runs, the same on every node."""
 
@@ -78,6 +86,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     store_url: str = ""
     begin_from: str = ""  # the life of an earlier job, or a checkpoint in it, to go on from
     retention: int = 2  # whole checkpoints kept in the store
+    keep_every_steps: int = 0  # beyond those, each whose step is a multiple; 0: none
+    upload: UploadLimits = UploadLimits()
+    peer_interval_steps: int = 0  # between copies in another node's memory; 0: none
     grace_s: float = 30.0
     log_root: str = ""  # RunPaths.root as the node sees it
     log_rules: tuple[str, ...] = ()
@@ -104,12 +115,20 @@ EARLIER = 0
 here, where epochs are counted from 1."""
 
 
-class Restore(msgspec.Struct, frozen=True, kw_only=True):
+class Peer(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a node's agent takes copies of other nodes' snapshots, and gives them."""
+
+    address: str
+    port: int
+
+
+class Restore(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What all ranks agreed to start from. `epoch` is the one that wrote it; see `EARLIER`."""
 
     source: str  # "memory" or "store"
     step: int
     epoch: int
+    peers: dict[int, Peer] = {}  # of the node's ranks whose snapshot only another node has
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -157,6 +176,7 @@ class Desired(Message, frozen=True):
     host_rendezvous: bool = msgspec.field(default=False, name="host_store")
     rendezvous: Rendezvous | None = None
     restore: Restore | None = None
+    peer: Peer | None = None  # where copies of its ranks' snapshots go
     stop: str = "kill"  # how to end ranks that should not be: "kill", or "grace" (SIGTERM first)
     diagnostics: tuple[DiagnosticOrder, ...] = ()
     save: Stored | None = None  # write this snapshot, where memory here has it, to the store
@@ -252,6 +272,7 @@ class Observed(Message, frozen=True):
     killed: tuple[int, ...] = ()  # ranks that this order was to end, and their grace did not
     rendezvous: Rendezvous | None = msgspec.field(default=None, name="store")  # once it listens
     snapshots: tuple[Snapshot, ...] = ()
+    peer_port: int = 0  # where its agent takes copies of other nodes' snapshots; 0: it does not
     stored: tuple[Stored, ...] = ()  # looked up when quiet, by the node of rank 0: found so far
     looking: str = ""  # why it is not known yet what else the store holds; "" where it is
     preparing: str = ""  # what its store of the epoch has to wait for; "" for nothing

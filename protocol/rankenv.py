@@ -28,6 +28,8 @@ MEMORY_INTERVAL = "HOLDFAST_MEMORY_INTERVAL"
 """Steps between snapshots to memory; 0 takes none."""
 STORE_INTERVAL = "HOLDFAST_STORE_INTERVAL"
 """Steps between checkpoints to the store; 0 writes none."""
+PEER_INTERVAL = "HOLDFAST_PEER_INTERVAL"
+"""Steps between copies in another node's memory; 0 makes none."""
 RESTORE = "HOLDFAST_RESTORE"
 """JSON of `messages.Restore`, or empty."""
 TOPOLOGY = "HOLDFAST_TOPOLOGY"
@@ -98,6 +100,7 @@ def rank_environment(
         BEGIN_FROM: task.begin_from,
         MEMORY_INTERVAL: str(task.memory_interval_steps),
         STORE_INTERVAL: str(task.store_interval_steps),
+        PEER_INTERVAL: str(task.peer_interval_steps),
         RESTORE: _json(desired.restore) if desired.restore else "",
         TOPOLOGY: _json(task.topology),
         RANK_DIR: str(folder),

@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import async_save, save
 
 from holdfast.checkpoint import Checkpointer
+from holdfast.checkpoint.overlap import TRIALS
 
 TENSORS = 458
 """As many as a GPT of 350 M parameters with AdamW has, roughly."""
@@ -30,6 +32,7 @@ OURS, COPY, TORCH, DCP, ASYNC = (
     "dcp.save",
     "dcp.async_save",
 )
+BARE, LATE = "no save", "holdfast, overlapped"
 STORED_AT = 50
 """The first step that goes to the store, by default."""
 STEPS = 40
@@ -159,6 +162,37 @@ def step_s() -> float:
     return time.monotonic() - began_s
 
 
+def saved_each_step(bench: Bench, turns: int) -> None:
+    """A step of a model with AdamW, and a save after it, in three ways in turn."""
+    width = 1024
+    layers = max(1, round(bench.gib * (1 << 30) / (3 * 4 * width * width)))
+    model = torch.nn.Sequential(*(torch.nn.Linear(width, width) for _ in range(layers)))
+    optimizer = torch.optim.AdamW(model.parameters())
+    state = {"model": model, "optimizer": optimizer}
+    ways = {
+        BARE: None,
+        OURS: Checkpointer.from_env(),
+        LATE: Checkpointer.from_env(overlap=optimizer),
+    }
+    numbers = count(STORED_AT + 1)
+
+    def step(saver: Checkpointer | None) -> None:
+        optimizer.zero_grad()
+        model(torch.randn(64, width)).square().mean().backward()
+        optimizer.step()
+        if saver is not None:
+            saver.save(next(numbers), state)
+
+    for turn in range(turns + TRIALS):
+        for system, saver in ways.items():
+            step(saver)  # what it pays for the save before counts, too
+            took_s = bench.took_s(lambda saver=saver: step(saver))  # type: ignore[misc]
+            if turn >= TRIALS:
+                bench.tell(system, f"a step of {bench.gib:g} GiB with a save after it", took_s)
+            if saver is not None:
+                saver.finish()
+
+
 def restore_all(bench: Bench, checkpointer: Checkpointer) -> None:
     """Into memory that was never touched, as in a rank that has just begun; then once more."""
     for which in ("a rank that has just begun", "memory in use"):
@@ -189,6 +223,8 @@ def main(folder: Path, kind: str, turns: int, gib: float) -> None:
             one.fill_(number)
     save_all(bench, checkpointer, turns)
     trained_meanwhile(bench, checkpointer)
+    if kind == "module":
+        saved_each_step(bench, turns)
     os.kill(os.getpid(), signal.SIGKILL)
 
 

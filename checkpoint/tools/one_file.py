@@ -20,6 +20,7 @@ from holdfast.checkpoint.layout import (
     MANIFEST,
     Layout,
     Spec,
+    as_in_slot,
     folder_name,
     lay_out,
     parse_head,
@@ -228,10 +229,13 @@ def _put(
     """Write one rank's shard anew, as it was."""
     if not pieces:
         return part
-    specs = {
-        name: Spec(layout.tensors[piece.target].spec.dtype, piece.shape)
-        for name, piece in pieces.items()
-    }
+    specs = as_in_slot(
+        {
+            name: Spec(layout.tensors[piece.target].spec.dtype, piece.shape)
+            for name, piece in pieces.items()
+        },
+        part.rank,
+    )
     offsets = {name: piece.offsets for name, piece in pieces.items()}
 
     def bytes_of(name: str) -> Iterator[bytes]:

@@ -299,6 +299,7 @@ class NodeQuiet(OfEpoch, frozen=True):
     node: str
     killed: tuple[int, ...] = ()
     snapshots: tuple[Snapshot, ...] = ()
+    peer_port: int = 0
     stored: tuple[Stored, ...] = ()
     looking: str = ""
     preparing: str = ""

@@ -5,7 +5,7 @@ Called by the edge when a job is submitted: `JobSubmitted(job=…, plan=plan_of(
 
 from holdfast.driver.core.events import Budget, Plan
 from holdfast.protocol import jobspec
-from holdfast.protocol.messages import Task
+from holdfast.protocol.messages import Task, UploadLimits
 from holdfast.protocol.paths import RunPaths
 
 TTL_S = 7 * 86_400.0
@@ -60,6 +60,13 @@ def _task(job: jobspec.TrainingJob, paths: RunPaths, life: str) -> Task:
         store_url=f"{store.rstrip('/')}/{life}",
         begin_from=spec.checkpoint.begin_from.rstrip("/"),
         retention=spec.checkpoint.retention,
+        keep_every_steps=spec.checkpoint.keep_every_steps,
+        peer_interval_steps=spec.checkpoint.peer_interval_steps,
+        upload=UploadLimits(
+            mb_per_s=spec.checkpoint.upload_mb_per_s,
+            cpus=spec.checkpoint.upload_cpus,
+            idle=spec.checkpoint.upload_idle,
+        ),
         grace_s=spec.timeouts.grace_s,
         log_root=str(paths.root),
         log_rules=tuple(rule.pattern for rule in spec.log_rules),

@@ -4,6 +4,7 @@ from msgspec.structs import replace
 
 from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport
 from holdfast.executor.core.model import Care, State, own_seats
+from holdfast.protocol.messages import UploadLimits
 
 
 def agent_order(state: State) -> AgentOrder | None:
@@ -27,6 +28,10 @@ def agent_order(state: State) -> AgentOrder | None:
         begin_from=task.begin_from if task else "",
         store_interval_steps=task.store_interval_steps if task else 0,
         retention=task.retention if task else 2,
+        keep_every_steps=task.keep_every_steps if task else 0,
+        upload=task.upload if task else UploadLimits(),
+        peer_interval_steps=task.peer_interval_steps if task else 0,
+        peer=desired.peer,
         save=desired.save if quiet else None,
         look_up_store=quiet and desired.host_rendezvous,
         forget_job=desired.forget_job,

@@ -28,6 +28,7 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
         killed=state.killed.ranks if desired and desired.epoch == state.killed.epoch else (),
         rendezvous=run.rendezvous if run else None,
         snapshots=agent.snapshots if agent else (),
+        peer_port=agent.peer_port if agent else 0,
         stored=told.stored if told else (),
         damaged=told.damaged if told else (),
         looking=_looking(state),

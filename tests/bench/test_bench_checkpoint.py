@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.bench.checkpoint import benchmark
-from holdfast.bench.checkpoint.script import ASYNC, COPY, DCP, FIRST, OURS, TORCH
+from holdfast.bench.checkpoint.script import ASYNC, BARE, COPY, DCP, FIRST, LATE, OURS, TORCH
 from holdfast.bench.figures import Incomplete
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -27,6 +27,8 @@ def test_a_run_saves_and_restores_in_all_ways_in_turn(tmp_path: Path) -> None:
     begun = {(OURS, f"{RESTORE} a rank that has just begun")}
     assert first | in_turn | restored | begun <= seen
     assert {who for who, figure in seen if "training while" in figure} == {OURS, ASYNC}
+    steps = "module: a step of 0.01 GiB with a save after it"
+    assert {(who, steps) for who in (BARE, OURS, LATE)} <= seen
     assert all(one.value is not None and one.value > 0 for one in tries)
 
 

@@ -74,10 +74,11 @@ def sealed(tmp_path: Path) -> tuple[Slot, Seal]:
         head_xxh3=xxhash.xxh3_64_hexdigest(head),
         tree=msgspec.Raw(b"{}"),
     )
-    slot.put_seal(seal)
-    with slot.locked(exclusive=False) as fd:
+    with slot.locked(exclusive=True) as fd:
         assert fd is not None
-        assert slot.confirm(fd, seal)
+        digest = slot.digest(fd, seal)
+        assert digest is not None
+        slot.put_seal(seal, digest)
     return slot, seal
 
 

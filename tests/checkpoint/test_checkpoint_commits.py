@@ -15,7 +15,7 @@ from waiting import eventually  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
 from holdfast.checkpoint.words import Skipped  # noqa: E402
-from holdfast.protocol.messages import Restore, Stored  # noqa: E402
+from holdfast.protocol.messages import Restore, Stored, UploadLimits  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -243,3 +243,17 @@ def test_ranks_that_wait_with_steps_which_the_other_refused_are_released_at_once
     )
     job.save(3 * INTERVAL)
     agent.until(persisted(3 * INTERVAL), "the next one is written")
+
+
+@pytest.mark.parametrize("idle", [False, True])
+def test_an_upload_within_bounds_keeps_what_is_to_stay_for_ever(
+    tmp_path: Path, start: Start, idle: bool
+) -> None:
+    job, agent = Job(tmp_path), start()
+    bounds = UploadLimits(mb_per_s=50, cpus=0.9, idle=idle)
+    agent.give(job.order(0, retention=1, keep_every_steps=2 * INTERVAL, upload=bounds))
+    for step in range(INTERVAL, 5 * INTERVAL + 1, INTERVAL):
+        job.save(step)
+        agent.until(persisted(step), "committed")
+    kept = ["step-00000020-epoch-1", "step-00000040-epoch-1", "step-00000050-epoch-1"]
+    eventually(lambda: job.whole() == kept, "the others are deleted")

@@ -4,6 +4,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,32 @@ def write_until_killed(folder: Path, epoch: int, first: int) -> None:
         checkpointer.save(step, stamped(step))
 
 
+class Stamping(torch.optim.Optimizer):
+    """Its step puts the next step's stamp into what it owns."""
+
+    def __init__(self, owned: dict[str, torch.Tensor], first: int) -> None:
+        super().__init__(list(owned.values()), {})  # type: ignore[no-untyped-call]
+        self.owned, self.at = owned, first
+
+    def step(self, closure: object = None) -> None:  # type: ignore[override]
+        self.at += 1
+        for name, tensor in self.owned.items():
+            tensor.copy_(stamped(self.at)[name])
+
+
+def overlap_until_killed(folder: Path, epoch: int, first: int) -> None:
+    """`a` is copied late, `b` and `c` within the save."""
+    state = stamped(first)
+    optimizer = Stamping({"a": state["a"]}, first)
+    checkpointer = Checkpointer(Settings(job="job", epoch=epoch, slots=folder), overlap=optimizer)
+    while True:
+        optimizer.step()
+        made = stamped(optimizer.at)
+        state["b"].copy_(made["b"])
+        state["c"].copy_(made["c"])
+        checkpointer.save(optimizer.at, state)
+
+
 def check(folder: SlotFolder) -> int:
     """How many slots are sealed; each has exactly what its step had."""
     sealed = folder.sealed()
@@ -51,11 +78,13 @@ def check(folder: SlotFolder) -> int:
                     found = view(data, placed[name])
                     assert torch.equal(found, expected), f"{slot} {name} of step {seal.step}"
                     del found
+            assert slot.digest(fd, seal) == slot.known_sum(seal)
     return len(sealed)
 
 
+@pytest.mark.parametrize("until_killed", [write_until_killed, overlap_until_killed])
 def test_a_hundred_kills_leave_nothing_sealed_but_wrong(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], until_killed: Callable[..., None]
 ) -> None:
     rng, folder = random.Random(5), SlotFolder(tmp_path / "r0")
     torch.set_num_threads(1)
@@ -64,7 +93,7 @@ def test_a_hundred_kills_leave_nothing_sealed_but_wrong(
         child = os.fork()
         if child == 0:
             try:
-                write_until_killed(folder.folder, epoch, first)
+                until_killed(folder.folder, epoch, first)
             finally:
                 os._exit(1)
         eventually(

@@ -216,6 +216,14 @@ def test_the_furthest_stays_until_whoever_began_again_is_as_far() -> None:
     assert expendable(again, step=50, epoch=2, keep=2) == (Kept(50, 1, True),)
 
 
+def test_checkpoints_at_multiples_are_kept_for_ever_and_count_among_the_newest() -> None:
+    whole = [Kept(step, 1, whole=True) for step in range(10, 100, 10)]
+    torn = Kept(40, 0, whole=False)
+    gone = expendable([*whole, torn], step=90, epoch=1, keep=2, keep_every_steps=40)
+    assert [one.step for one in gone if one.whole] == [10, 20, 30, 50, 60, 70]
+    assert torn in gone, "what is torn is no checkpoint"
+
+
 @given(
     st.lists(st.builds(Kept, st.integers(1, 50), st.integers(1, 4), st.booleans()), unique=True),
     st.integers(1, 4),

@@ -215,32 +215,39 @@ def test_a_flipped_bit_in_memory_is_never_loaded(tmp_path: Path) -> None:
     assert [one.step for one in agree(tmp_path)] == [3, 1], "the rank has said so"
 
 
-def test_an_agent_hashes_only_what_none_before_it_has(
+def test_a_bit_that_flips_before_the_agent_looks_is_never_loaded(tmp_path: Path) -> None:
+    Checkpointer(settings(tmp_path)).save(1, {"w": torch.ones(1_000)})
+    slot, seal = SlotFolder(tmp_path / "r0").sealed()[0]
+    with slot.data.open("r+b") as file:
+        file.seek(seal.used_bytes - 5)
+        file.write(b"\x01")
+    agree(tmp_path)
+    with pytest.raises(RestoreFailed, match="its checksum does not match"):
+        restored(tmp_path, 1).restore({"w": torch.zeros(1_000)})
+
+
+def test_an_agent_reads_no_snapshot_to_tell_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     checkpointer = Checkpointer(settings(tmp_path))
-    for step in (1, 2, 3):
+    for step in (1, 2):
         checkpointer.save(step, {"w": torch.ones(2)})
-    agree(tmp_path)
-    checkpointer.save(4, {"w": torch.ones(2)})
-    hashed: list[int] = []
-    digest = Slot.digest
 
-    def noted(slot: Slot, fd: int, seal: Seal) -> str | None:
-        hashed.append(seal.step)
-        return digest(slot, fd, seal)
+    def read(slot: Slot, fd: int, seal: Seal) -> str | None:
+        raise AssertionError(f"{slot} was read")
 
-    monkeypatch.setattr(Slot, "digest", noted)
-    assert [one.step for one in agree(tmp_path)] == [4, 3, 2, 1]
-    assert hashed == [4]
+    monkeypatch.setattr(Slot, "digest", read)
+    assert [one.step for one in agree(tmp_path)] == [2, 1]
 
 
-def test_a_snapshot_that_the_agent_has_not_hashed_is_not_loaded(tmp_path: Path) -> None:
+def test_a_snapshot_without_its_checksum_is_not_loaded(tmp_path: Path) -> None:
     Checkpointer(settings(tmp_path)).save(1, {"w": torch.ones(2)})
+    next((tmp_path / "r0").glob("*.sum")).unlink()
     with pytest.raises(RestoreFailed, match="its checksum is not known"):
         restored(tmp_path, 1).restore({"w": torch.ones(2)})
     with pytest.raises(RestoreFailed, match=r"step 9 in the memory .* not there"):
         restored(tmp_path, 9).restore({"w": torch.ones(2)})
+    assert agree(tmp_path) == (), "nor is it offered"
 
 
 def test_what_was_saved_after_the_agreed_step_is_forgotten_by_the_restore(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
+from waiting import DEADLINE_S
 
 from holdfast.checkpoint.storekeeper import TELL_EVERY_S, Saved
 from holdfast.checkpoint.stores import FLUSH_BYTES, Buffer, PermanentStoreError
@@ -121,3 +123,25 @@ def test_what_was_told_of_a_snapshot_is_not_taken_back_by_a_refusal() -> None:
         told.append(saved.told_bytes)
         clock.now += 2 * TELL_EVERY_S
     assert told == [200, 200, 400]
+
+
+def test_of_several_threads_that_ask_at_once_the_one_that_waits_longest_counts() -> None:
+    clock = Clock()
+    answers = Answers(clock)
+    hangs, begun = Event(), Event()
+
+    def hang() -> None:
+        with answers.asked():
+            begun.set()
+            hangs.wait(DEADLINE_S)
+
+    thread = Thread(target=hang)
+    thread.start()
+    assert begun.wait(DEADLINE_S)
+    clock.now += STALL_S
+    with answers.asked():
+        pass
+    assert answers.overdue, "another's answer is not this one's"
+    hangs.set()
+    thread.join(DEADLINE_S)
+    assert not answers.overdue

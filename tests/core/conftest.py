@@ -1,8 +1,9 @@
 """A cluster in a few words: events go in, the decision core's state and effects come out."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import inf
 from signal import SIGABRT
+from types import MappingProxyType
 
 import pytest
 
@@ -150,6 +151,7 @@ class Life:
         saved_bytes: int = 0,
         silent: Iterable[str] = (),
         empty: Iterable[str] = (),
+        peer_ports: Mapping[str, int] = MappingProxyType({}),
         runs: bool = True,
     ) -> None:
         """Every node does and says what it was told, once; saves are (step, epoch).
@@ -176,6 +178,7 @@ class Life:
                         epoch=job.epoch,
                         node=node,
                         snapshots=() if node in bare else held,
+                        peer_port=peer_ports.get(node, 0),
                         stored=whole if node == job.host else (),
                         looking=looking if node == job.host else "",
                         damaged=bad if node == job.host else (),

@@ -26,7 +26,7 @@ from holdfast.driver.watch import Expectation, Watch
 from holdfast.driver.watch.model import JobProgress
 from holdfast.protocol.faults import Blame, Kind, Weight
 from holdfast.protocol.jobspec import NodeClass, TrainingJob
-from holdfast.protocol.messages import Seat, Task
+from holdfast.protocol.messages import Seat, Task, UploadLimits
 from holdfast.protocol.paths import RunPaths
 from holdfast.protocol.topology import Topology
 
@@ -43,7 +43,14 @@ def test_a_plan_has_all_that_the_spec_says() -> None:
         standbys=1,
         env={"A": "b"},
         topology={"tp": 2, "pp": 2},
-        checkpoint={"storeUrl": "file:///bucket/gpt", "memoryIntervalSteps": 3},
+        checkpoint={
+            "storeUrl": "file:///bucket/gpt",
+            "memoryIntervalSteps": 3,
+            "keepEverySteps": 100,
+            "uploadMbPerS": 5,
+            "uploadCpus": 0.5,
+            "uploadIdle": True,
+        },
         recovery={"user": {"restarts": 7, "windowS": 60}},
         timeouts={"graceS": 4, "hangFloorS": 2},
         logRules=[{"pattern": "NaN", "action": "restart"}],
@@ -60,6 +67,8 @@ def test_a_plan_has_all_that_the_spec_says() -> None:
     assert plan.task.log_rules == ("NaN",)
     assert plan.task.store_url == "file:///bucket/gpt/life-1"
     assert plan.task.memory_interval_steps == 3
+    assert plan.task.keep_every_steps == 100
+    assert plan.task.upload == UploadLimits(mb_per_s=5, cpus=0.5, idle=True)
     assert (plan.task.command, plan.task.env) == (("python", "train.py"), {"A": "b"})
     assert TrainingJob.model_validate_json(plan.spec) == spec
 

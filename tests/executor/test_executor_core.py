@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from msgspec.structs import replace
 
 from holdfast.checkpoint.agent_protocol import AgentReport
@@ -191,6 +192,7 @@ def test_what_its_agent_says_of_deletions_is_told_while_it_is_of_the_order_that_
 
 
 AGENT_SAYS: dict[str, Any] = {
+    "peer_port": 41_000,
     "snapshots": (m.Snapshot(rank=0, step=7, epoch=1),),
     "stored": (m.Stored(step=6, epoch=1),),
     "damaged": (m.Stored(step=5, epoch=1),),
@@ -540,3 +542,19 @@ def test_ranks_that_ran_on_after_sigterm_are_told_with_the_order_that_ended_them
     assert world.seen.killed == (1,)
     world.want(desired(4, 3))
     assert world.seen.killed == ()
+
+
+def test_an_agent_is_told_what_the_job_says_of_checkpoints_and_where_copies_go() -> None:
+    task = structs.replace(
+        TASK,
+        retention=3,
+        keep_every_steps=100,
+        upload=m.UploadLimits(mb_per_s=5, cpus=0.5, idle=True),
+        peer_interval_steps=10,
+    )
+    peer, world = m.Peer(address="10.0.0.2", port=41_000), World()
+    world.want(desired(1, 1, ranks=2, task=task, peer=peer))
+    order = world.state.care.order
+    assert order is not None
+    assert (order.retention, order.keep_every_steps, order.upload) == (3, 100, task.upload)
+    assert (order.peer_interval_steps, order.peer) == (10, peer)

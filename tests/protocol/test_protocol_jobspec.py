@@ -240,6 +240,49 @@ def bounded(inner: dict[str, Any]) -> bool:
 
 
 @pytest.mark.parametrize(
+    ("checkpoint", "field", "why", "fix"),
+    [
+        (
+            {"keepEverySteps": 120},
+            "spec.checkpoint.keepEverySteps",
+            "storeIntervalSteps is 50: not each such step is written.",
+            "Set a multiple of 50, or 0.",
+        ),
+        (
+            {"keepEverySteps": 120, "storeIntervalSteps": 0},
+            "spec.checkpoint.keepEverySteps",
+            "storeIntervalSteps is 0: no such step is written.",
+            "Set storeIntervalSteps, or 0 here.",
+        ),
+        (
+            {"uploadMbPerS": 0.5},
+            "spec.checkpoint.uploadMbPerS",
+            "0.5 is so slow that the store would be taken for one that hangs.",
+            "Set at least 1, or 0 for no bound.",
+        ),
+        (
+            {"uploadCpus": 0.001},
+            "spec.checkpoint.uploadCpus",
+            "0.001 of a core writes next to nothing.",
+            "Set at least 0.01, or 0 for no bound.",
+        ),
+    ],
+)
+def test_what_would_not_be_kept_or_would_not_get_on_is_refused(
+    checkpoint: dict[str, Any], field: str, why: str, fix: str
+) -> None:
+    found = mistakes(job(checkpoint=checkpoint))[field]
+    assert (found.why, found.fix) == (why, fix)
+
+
+def test_bounds_of_uploads_are_taken() -> None:
+    bounds = {"keepEverySteps": 100, "uploadMbPerS": 200, "uploadCpus": 0.25, "uploadIdle": True}
+    taken = check(job(checkpoint=bounds)).spec.checkpoint
+    assert taken.keep_every_steps == 100
+    assert (taken.upload_mb_per_s, taken.upload_cpus, taken.upload_idle) == (200, 0.25, True)
+
+
+@pytest.mark.parametrize(
     ("spec", "field", "said"),
     [
         ({"command": ["echo", "a\0b"]}, "spec.command[1]", "character 2 is U+0000 (NUL)"),

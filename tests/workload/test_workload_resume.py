@@ -79,8 +79,8 @@ class Run:
 
 
 def newest_common_step(slots: Path) -> int:
-    """The newest step that every rank has sealed, as the driver would choose it, with the
-    checksums that the node's agent takes of it; its shards are whole in a store."""
+    """The newest step that every rank has sealed, as the driver would choose it, with
+    its checksums; its shards are whole in a store."""
     store = FileStore(str(slots / "store"))
     folders = [SlotFolder(slots / f"r{rank}") for rank in range(RANKS)]
     sealed = [{seal.step for _, seal in folder.sealed()} for folder in folders]
@@ -90,7 +90,7 @@ def newest_common_step(slots: Path) -> int:
         assert found
         with found[0].locked(exclusive=False) as fd:
             assert fd is not None
-            assert found[0].confirm(fd, found[1])
+            assert found[0].is_known(fd, found[1])
             write_part(store, *found, fd, go_on=lambda: None)
     names = [f"{folder_name(step, 1)}/{part_name(rank)}" for rank in range(RANKS)]
     written = [decode_part(b"".join(store.get(name))) for name in names]

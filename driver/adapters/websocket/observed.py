@@ -86,6 +86,7 @@ def _quiet(job: str, before: Observed, seen: Observed, told: Desired | None) -> 
         node=seen.node,
         killed=seen.killed,
         snapshots=seen.snapshots,
+        peer_port=seen.peer_port,
         stored=seen.stored,
         looking=seen.looking,
         preparing=seen.preparing,
@@ -104,7 +105,7 @@ def _is_quiet(seen: Observed, told: Desired | None) -> bool:
 
 def _holds(seen: Observed) -> tuple[object, ...]:
     store = seen.stored, seen.looking, seen.preparing, seen.damaged, seen.store_error
-    return seen.generation, seen.snapshots, store, seen.agent_silent, _warming(seen)
+    return seen.generation, seen.snapshots, seen.peer_port, store, seen.agent_silent, _warming(seen)
 
 
 def _warming(seen: Observed) -> bool:

@@ -72,11 +72,16 @@ def _in_memory(job: Job, quiet: Told) -> Iterator[RestorePoint]:
 
 
 def _ranks_having(job: Job, quiet: Told) -> Counter[tuple[int, int]]:
-    """How many ranks have sealed each step, of each epoch, on the node where they will run."""
+    """How many ranks have sealed each step, of each epoch, on the node where they will run, or have
+    it on another one that gives it to them.
+    """
+    copies = {each for told in quiet.values() if told.peer_port for each in told.snapshots}
     having: Counter[tuple[int, int]] = Counter()
     for place, node in enumerate(job.places):
         own = job.layout.ranks_at(place)
         held = set(quiet.get(node, Quiet()).snapshots)
+        if job.plan.task.peer_interval_steps:
+            held |= copies
         having.update((each.step, each.epoch) for each in held if each.rank in own)
     return having
 

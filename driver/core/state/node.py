@@ -82,6 +82,7 @@ class Quiet(Value, frozen=True):
     epoch: int = 0
     killed: tuple[int, ...] = ()  # ranks that had not ended when their grace was over
     snapshots: tuple[Snapshot, ...] = ()
+    peer_port: int = 0  # where its agent takes copies of snapshots, and gives them
     stored: tuple[Stored, ...] = ()  # found so far
     looking: str = ""  # why it is not known yet what else the store holds
     preparing: str = ""  # what its store of the epoch has to wait for

@@ -7,10 +7,14 @@ driver takes over, and when one has failed; all are idempotent: some may have be
 driver before. Must not be told anything: it looks at what is.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core.effects import Allocate, AnyEffect, Distrust, HoldForExam, Release, Trust
+from holdfast.driver.core.state import peers
 from holdfast.driver.core.state.model import Job, State
-from holdfast.driver.core.state.node import Lent, Node, Promised, Quarantined, Trusted
-from holdfast.protocol.messages import Desired, DiagnosticOrder
+from holdfast.driver.core.state.node import Connected, Lent, Node, Promised, Quarantined, Trusted
+from holdfast.driver.core.state.restore_point import Where
+from holdfast.protocol.messages import Desired, DiagnosticOrder, Peer, Restore, Snapshot
 
 
 def desired_of(state: State, node: Node) -> Desired:
@@ -37,11 +41,57 @@ def desired_of(state: State, node: Node) -> Desired:
         seats=job.seats if seated else (),
         host_rendezvous=node.name == job.rendezvous_host,
         rendezvous=job.rendezvous if seated else None,
-        restore=job.restore.order if seated and job.restore else None,
+        restore=_restore(state, job, node) if seated else None,
+        peer=_partner(state, job, node) if seated else None,
         stop=job.stop,
         save=None if seated else job.save,
         diagnostics=_tests_of(state, node),
     )
+
+
+def _restore(state: State, job: Job, node: Node) -> Restore | None:
+    """What its ranks start from; with who has it of those whose snapshot is not here."""
+    if job.restore is None:
+        return None
+    order = job.restore.order
+    if job.restore.where is not Where.MEMORY or not job.plan.task.peer_interval_steps:
+        return order
+    here = _snapshots(node, job)
+    wanted = {
+        rank: Snapshot(rank=rank, step=order.step, epoch=order.epoch)
+        for rank in job.layout.ranks_on(node.name)
+    }
+    others = [state.nodes[name] for name in job.members if name != node.name]
+    peers = {
+        rank: peer
+        for rank, one in wanted.items()
+        if one not in here
+        for other in others
+        if one in _snapshots(other, job) and (peer := _peer(other, job))
+    }
+    return replace(order, peers=peers)
+
+
+def _partner(state: State, job: Job, node: Node) -> Peer | None:
+    """Where its ranks' snapshots are copied to."""
+    places, layout = job.places, job.layout
+    if not job.plan.task.peer_interval_steps or node.name not in places:
+        return None
+    far = peers.distance(layout.topology, len(places), layout.ranks_per_node)
+    other = places[(places.index(node.name) + far) % len(places)]
+    return _peer(state.nodes[other], job) if other not in ("", node.name) else None
+
+
+def _snapshots(node: Node, job: Job) -> tuple[Snapshot, ...]:
+    quiet = node.quiet_in(job.epoch)
+    return quiet.snapshots if quiet else ()
+
+
+def _peer(node: Node, job: Job) -> Peer | None:
+    quiet, link = node.quiet_in(job.epoch), node.link
+    if quiet is None or not quiet.peer_port or not isinstance(link, Connected):
+        return None
+    return Peer(address=link.address, port=quiet.peer_port)
 
 
 def _tests_of(state: State, node: Node) -> tuple[DiagnosticOrder, ...]:

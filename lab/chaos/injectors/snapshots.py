@@ -28,12 +28,12 @@ Damage = Callable[[Slot, Seal, Random], Path]
 
 
 def damaged(damage: Damage) -> Injector:
-    """Flip a bit of a rank's newest snapshot, whose checksum is known, and kill the rank."""
+    """Flip a bit of a rank's newest snapshot, and kill the rank."""
 
     def do(lab: Lab, job: str, rng: Random) -> Done:
         victim, pid, node = _drawn(lab, job, rng)
         with _stopped(pid):
-            slot, seal = _newest(node, job, victim, known=True)
+            slot, seal = _newest(node, job, victim)
             return _killed(pid, victim, node, damage(slot, seal, rng), seal)
 
     return do
@@ -43,9 +43,10 @@ def damaged_unseen(lab: Lab, job: str, rng: Random) -> Done:
     """The same before the node's agent has looked at it: it is stopped, until the rank is dead."""
     victim, pid, node = _drawn(lab, job, rng)
     with _stopped(target.process_pid(lab, node, "agent")):
-        _newest(node, job, victim, known=False)
+        _, before = _newest(node, job, victim)
+        _newest(node, job, victim, after=before.step)
         with _stopped(pid):
-            slot, seal = _newest(node, job, victim, known=False)
+            slot, seal = _newest(node, job, victim, after=before.step)
             return _killed(pid, victim, node, in_data(slot, seal, rng), seal)
 
 
@@ -106,16 +107,15 @@ def _stopped(pid: int) -> Iterator[None]:
         processes.kill(pid, signal.SIGCONT)
 
 
-def _newest(node: NodeRecord, job: str, victim: int, *, known: bool) -> tuple[Slot, Seal]:
-    """The newest sealed slot, once its checksum is known; or the one that is not."""
+def _newest(node: NodeRecord, job: str, victim: int, *, after: int = -1) -> tuple[Slot, Seal]:
+    """The newest sealed slot, once it is of a step after this one."""
     paths = NodePaths(scratch=Path(node.folder), memory=path_in(node, node.memory))
     folder = SlotFolder(paths.slots(job, victim))
 
     def found() -> tuple[Slot, Seal] | None:
         sealed = folder.sealed()
         newest = next(iter(sealed), None)
-        right = newest and (newest[0].known_sum(newest[1]) is not None) is known
-        return newest if right else None
+        return newest if newest and newest[1].step > after else None
 
     return target.wait_for(found, f"a snapshot of rank {victim}", WITHIN_S)
 

@@ -61,6 +61,7 @@ LEMONS = replace(
 )
 KEEPS_MORE = {"memoryIntervalSteps": 1, "storeIntervalSteps": STORE_EVERY, "retention": 4}
 """Of two checkpoints both would be poisoned."""
+PEERS_ALONE = {"memoryIntervalSteps": 1, "storeIntervalSteps": 0, "peerIntervalSteps": 2}
 POISONED = Expected(
     names_rank=True,
     most_steps_lost=6 * STORE_EVERY,  # all that was poisoned, and what was trained for it

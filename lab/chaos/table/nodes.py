@@ -14,6 +14,7 @@ from holdfast.lab.chaos.table.expected import (
     LOST,
     MOVED,
     NEVER_MET,
+    PEERS_ALONE,
     STANDBY,
     UNKILLABLE,
     UNSEEN,
@@ -21,6 +22,14 @@ from holdfast.lab.chaos.table.expected import (
 
 ROWS: tuple[Scenario, ...] = (
     Scenario(3, "node-lost", "a node is lost, its connections are reset", node.lost, LOST),
+    Scenario(
+        3,
+        "node-lost-peers",
+        "a node is lost, no store has anything, and another node has copies",
+        node.lost,
+        LOST,
+        spec={"checkpoint": PEERS_ALONE},
+    ),
     Scenario(
         3,
         "node-unplugged",

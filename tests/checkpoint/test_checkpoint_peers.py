@@ -1,0 +1,164 @@
+"""Copies of snapshots on another node: agents as real processes, a rank that has lost its own."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from checkpoint_agent import AgentProcess, Start  # noqa: E402 - after the check for torch
+from waiting import eventually  # noqa: E402
+
+from holdfast.checkpoint.agent_protocol import AgentOrder  # noqa: E402
+from holdfast.checkpoint.checkpointer import Checkpointer, CheckpointRefused  # noqa: E402
+from holdfast.checkpoint.settings import Settings  # noqa: E402
+from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
+from holdfast.protocol.messages import Peer, Restore  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+URL = "file:///nowhere/life-1"
+
+
+class Two:
+    """Two nodes with a rank each; the first's copies go to the second."""
+
+    def __init__(self, root: Path, start: Start, **changes: Any) -> None:
+        self.root = root
+        self.agents = [start(), start()]
+        self.orders = 0
+        for node in range(2):
+            self.order(node)
+        ports = [self.port(agent) for agent in self.agents]
+        self.peer = Peer(address="127.0.0.1", port=ports[1])
+        self.order(0, peer=self.peer, **changes)
+
+    def order(self, node: int, **changes: Any) -> None:
+        self.orders += 1
+        root = self.root / f"node{node}"
+        fields: dict[str, Any] = {
+            "id": self.orders,
+            "job": "job",
+            "epoch": 1,
+            "ranks": (node,),
+            "world_size": 2,
+            "slots": {node: str(root / f"r{node}")},
+            "slots_root": str(root),
+            "store_url": URL,
+            "peer_interval_steps": 2,
+        }
+        self.agents[node].give(AgentOrder(**fields | changes))
+
+    def port(self, agent: AgentProcess) -> int:
+        return agent.until(lambda report: report.peer_port, "it takes copies").peer_port
+
+    def rank(self, restore: Restore | None = None) -> Checkpointer:
+        folder = self.root / "node0" / "r0"
+        settings = Settings(
+            job="job",
+            epoch=1,
+            world_size=2,
+            slots=folder,
+            store_url=URL,
+            peer_interval_steps=2,
+            restore=restore,
+        )
+        return Checkpointer(settings)
+
+    @property
+    def copies(self) -> SlotFolder:
+        return SlotFolder(self.root / "node1" / "r0")
+
+    def copied(self) -> list[int]:
+        return [seal.step for _, seal in self.copies.sealed()]
+
+
+def state(step: int) -> dict[str, torch.Tensor]:
+    return {"w": torch.arange(500_000) + step}
+
+
+def restored(two: Two, step: int, peer: Peer | None) -> dict[str, torch.Tensor]:
+    wanted = Restore(source="memory", step=step, epoch=1, peers={0: peer} if peer else {})
+    into = {"w": torch.zeros(500_000, dtype=torch.int64)}
+    assert two.rank(wanted).restore(into) == step
+    return into
+
+
+def test_a_rank_whose_node_is_lost_goes_on_from_the_copy(tmp_path: Path, start: Start) -> None:
+    two = Two(tmp_path, start)
+    rank = two.rank()
+    for step in range(1, 6):
+        rank.save(step, state(step))
+        if step % 2 == 0:
+            eventually(lambda step=step: step in two.copied(), "it is copied")
+    assert two.copied() == [4, 2], "of what is due for that"
+    two.agents[0].kill()
+    shutil.rmtree(tmp_path / "node0")
+    assert torch.equal(restored(two, 4, two.peer)["w"], state(4)["w"])
+    assert [seal.step for _, seal in SlotFolder(tmp_path / "node0" / "r0").sealed()] == [4]
+
+
+def test_its_own_memory_comes_first(tmp_path: Path, start: Start) -> None:
+    two = Two(tmp_path, start)
+    two.rank().save(2, state(2))
+    nobody = Peer(address="127.0.0.1", port=1)
+    assert torch.equal(restored(two, 2, nobody)["w"], state(2)["w"])
+
+
+def test_a_copy_with_a_flipped_bit_is_not_believed(tmp_path: Path, start: Start) -> None:
+    two = Two(tmp_path, start)
+    two.rank().save(2, state(2))
+    eventually(lambda: two.copied() == [2], "it is copied")
+    slot, seal = two.copies.sealed()[0]
+    with slot.data.open("r+b") as file:
+        file.seek(seal.used_bytes - 3)
+        file.write(b"\x55")
+    shutil.rmtree(tmp_path / "node0")
+    with pytest.raises(CheckpointRefused, match="its checksum does not match"):
+        restored(two, 2, two.peer)
+
+
+def test_a_peer_that_is_gone_or_has_not_that_step_is_said(tmp_path: Path, start: Start) -> None:
+    two = Two(tmp_path, start)
+    with pytest.raises(CheckpointRefused, match=r"its copy on 127.0.0.1: step 2 is not there"):
+        restored(two, 2, two.peer)
+    two.agents[1].kill()
+    with pytest.raises(CheckpointRefused, match="Connection refused"):
+        restored(two, 2, two.peer)
+
+
+def test_the_copied_step_stays_here_until_a_later_one_is_copied(
+    tmp_path: Path, start: Start
+) -> None:
+    two = Two(tmp_path, start)
+    rank = two.rank()
+    rank.save(2, state(2))
+    own = SlotFolder(tmp_path / "node0" / "r0")
+    eventually(lambda: own.copied() == (1, 2), "it is copied")
+    two.agents[1].kill()
+    for step in range(3, 12):
+        assert rank.save(step, state(step))
+    assert 2 in [seal.step for _, seal in own.sealed()]
+    assert [seal.step for _, seal in own.sealed()][:2] == [11, 10]
+
+
+def test_an_address_that_cannot_be_had_is_said_and_nothing_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: Start
+) -> None:
+    monkeypatch.setenv("HOLDFAST_NODE_ADDRESS", "192.0.2.1")
+    agent = start()
+    agent.give(AgentOrder(id=1, job="job", epoch=1, peer_interval_steps=1))
+    report = agent.until(lambda report: report.notes, "it says so")
+    assert report.notes[0].startswith("no copies of other nodes' snapshots are taken at 192.0.2.1:")
+    assert report.peer_port == 0
+
+
+def test_a_copy_is_taken_only_from_who_knows_the_job(tmp_path: Path, start: Start) -> None:
+    two = Two(tmp_path, start, store_url="file:///nowhere/life-2")
+    two.rank().save(2, state(2))
+    two.agents[0].until(
+        lambda report: any("the key is another job's" in note for note in report.notes), "refused"
+    )
+    assert two.copied() == []
