@@ -115,6 +115,7 @@ def test_a_copy_with_a_flipped_bit_is_not_believed(tmp_path: Path, start: Start)
     with slot.data.open("r+b") as file:
         file.seek(seal.used_bytes - 3)
         file.write(b"\x55")
+    two.agents[0].kill()  # it makes slots
     shutil.rmtree(tmp_path / "node0")
     with pytest.raises(CheckpointRefused, match="its checksum does not match"):
         restored(two, 2, two.peer)

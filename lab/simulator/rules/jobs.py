@@ -2,8 +2,9 @@
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.evidence import book
+from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.fact import OfLink
-from holdfast.driver.core.state.model import FINISHED, Job, Phase, State, Wanted
+from holdfast.driver.core.state.model import FINISHED, Job, Phase, State, Timer, Wanted
 from holdfast.driver.core.state.node import Node, Suspect
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
@@ -105,6 +106,8 @@ def suspend_ends(job: Job, now: float) -> None:
     """
     if job.phase is Phase.SUSPENDING and job.wanted is not Wanted.RUN:
         limit_s = job.plan.grace_s + 20.0 + 15.0  # until quiet is given up; a driver that is away
+        if Timer.SAVE in job.timers and job.wanted is Wanted.SUSPEND:
+            limit_s += Policy().save_longest_s  # while its last step gets on to a slow store
         require("every-suspend-ends", now - job.since_s <= limit_s, f"{job.name} {job.since_s}")
 
 
