@@ -73,6 +73,8 @@ class Entrant:
         self._asked = threading.Event()
         self._inside = False
         self._before: set[threading.Thread] = set()
+        self._nagging: threading.Thread | None = None
+        self._is_left = threading.Event()
 
     def run(self, function: Callable[[], _T]) -> _T:
         signal.signal(LEAVE, self._leave)
@@ -131,15 +133,18 @@ class Entrant:
 
     def _stop(self) -> None:
         """Free the main thread, wherever it stands."""
-        self._asked.set()
-        self._groups.abort()
-        threading.Thread(target=self._nag, name="holdfast-nag", daemon=True).start()
+        self._is_left.clear()
+        self._nagging = threading.Thread(target=self._nag, name="holdfast-nag", daemon=True)
+        self._nagging.start()
 
     def _nag(self) -> None:
+        """Until the function is left, and no longer: it would take the next attempt's groups."""
+        self._asked.set()
+        self._groups.abort()
         while self._inside:
             signal.pthread_kill(threading.main_thread().ident or 0, LEAVE)
             self._groups.abort()
-            threading.Event().wait(AGAIN_S)
+            self._is_left.wait(AGAIN_S)
 
     def _leave(self, number: int, frame: FrameType | None) -> None:
         if self._inside and self._asked.is_set():
@@ -148,6 +153,7 @@ class Entrant:
     # ------------------------------------------------------------ between two attempts
 
     def _rest(self) -> None:
+        self._is_left.set()
         self._groups.leave()
         gc.collect()
         if left := self._left():
@@ -161,6 +167,10 @@ class Entrant:
 
     def _left(self) -> str:
         """What of the attempt would go on beside the next one; "" where nothing does."""
+        if self._nagging is not None:
+            self._nagging.join(JOIN_S)
+            if self._nagging.is_alive():
+                return "what frees it goes on"
         ours = ("holdfast-",)
         for thread in set(threading.enumerate()) - self._before:
             if not thread.name.startswith(ours):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from typing import Any
@@ -191,6 +192,36 @@ threading.Thread(target=other).start()
     env = {**os.environ, "HOLDFAST_REENTRY": "holdfast-nobody"}
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, check=True)
     assert b"call it in the main thread" in done.stdout
+
+
+HOLDS = """
+import os, socket, sys, time
+import holdfast
+
+def train():
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as link:
+        print("attempt", os.environ["HOLDFAST_ATTEMPT"], os.getpid(), flush=True)
+        link.settimeout(float(sys.argv[2]))
+        try:
+            print("heard", link.recv(1), flush=True)
+        except TimeoutError:
+            print("still open", flush=True)
+        time.sleep(1000)
+
+holdfast.run(train)
+"""
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_freed_the_function_takes_nothing_of_the_next_attempt(node: Any) -> None:
+    """An attempt may follow within a moment, when whoever frees the function looks once more."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port, longer_s = server.getsockname()[1], 3 * rank_side.AGAIN_S
+        task = node.python(HOLDS, str(port), str(longer_s))
+        before = await began(node, task, 1)
+        assert await began(node, task, 1) == before
+        await eventually_async(lambda: node.output(0).count("\n") == 2, "it has looked")
+    assert node.output(0).splitlines()[1] == "still open"
 
 
 GLOO = """
