@@ -123,7 +123,8 @@ def test_a_source_that_breaks_off_leaves_nothing_not_even_under_another_name(
     with pytest.raises(RuntimeError, match="the slot is gone"):
         store.put("a", beset(hdfs, fails))
     assert unnamed(hdfs, root) == []
-    assert hdfs.writers() == []
+    eventually(lambda: not hdfs.writers(), "a DataNode deletes a while later")
+    assert unnamed(hdfs, root) == [], "and nothing has come back"
     assert read(store, "a") == b"older"
 
 
