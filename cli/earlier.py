@@ -4,7 +4,6 @@ Called by `checkpoint` and by `run --begin-from`. Must not write anything.
 """
 
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from holdfast.cli import find
 from holdfast.cli.errors import Stopped, misused
@@ -38,10 +37,25 @@ def _newest(runs: Path) -> str:
     """Of the newest run that has saved anything, as far as that can be seen from here."""
     for root in find.runs(runs):
         for url in reversed(_stores(root)):
-            place = urlsplit(url)
-            if place.scheme != "file" or Path(unquote(place.path)).is_dir():
+            if _has_any(url):
                 return url
     raise misused(f"no run in {runs} has checkpoints.", "Name the store: a URL, or its folder.")
+
+
+def _has_any(url: str) -> bool:
+    """Whether a checkpoint is there: a run that failed at once leaves a folder without any.
+
+    Of a store that cannot be asked whoever uses the URL says what is wrong with it.
+    """
+    from holdfast.checkpoint.stores import StoreError
+    from holdfast.checkpoint.tools.places import NoCheckpoint, found
+
+    try:
+        return bool(found(url))
+    except NoCheckpoint:
+        return False
+    except StoreError:
+        return True
 
 
 def _of_run(root: Path) -> str:

@@ -381,7 +381,10 @@ def test_a_run_is_named_as_people_know_it(
         "train-2": [(tmp_path / "nothing").as_uri()],
         "train-3": [],
         "two": [store.as_uri(), store.parent.as_uri()],
+        "train-4": [(tmp_path / "failed").as_uri()],  # at its first step
     }
+    (tmp_path / "failed").mkdir()
+    (tmp_path / "failed" / "fence-epoch-2").touch()
     monkeypatch.setattr(earlier, "_stores", lambda root: wrote[root.name])
     for number, name in enumerate(wrote):
         root = tmp_path / ("runs" if name.startswith("train") else ".") / name
