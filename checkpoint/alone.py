@@ -137,10 +137,21 @@ def _newest(store: Store, settings: Settings) -> tuple[int, int]:
     if (point := _believed(whole(store), settings.store_url)) is not None:
         return point.step, point.epoch
     if not (url := settings.begin_from):
+        _refuse_lives(store, settings.store_url)
         return NOTHING, NOTHING
     looked = earlier.look(url, watched=lambda store: store, go_on=lambda: None)
     point = _believed(map(earlier.named, looked), url)
     return (point.step, point.epoch) if point else (NOTHING, NOTHING)
+
+
+def _refuse_lives(store: Store, url: str) -> None:
+    """A `storeUrl` of Holdfast's jobs is not empty: nobody means to begin anew beside them."""
+    for entry in store.entries(""):
+        if entry.folder and any(parse_folder(each.name) for each in store.entries(entry.name)):
+            raise CannotBegin(
+                f"store_url: {url} has checkpoints in {entry.name}, which is another job's. Name a "
+                f"folder of the script's own, and begin_from={url}/{entry.name} to go on from it."
+            )
 
 
 def _believed(found: Iterable[Stored | NotBelieved], url: str) -> Stored | None:

@@ -128,6 +128,16 @@ def test_the_store_of_a_job_is_refused(tmp_path: Path) -> None:
     assert torch.equal(found["w"], torch.full((4_000,), float(INTERVAL)))
 
 
+def test_nothing_begins_anew_among_the_lives_of_jobs(tmp_path: Path) -> None:
+    """Their `storeUrl`, one folder above what each of them wrote."""
+    train(tmp_path / "ckpt" / "life-1", 1, 10)
+    with pytest.raises(RestoreFailed, match="has checkpoints in life-1, which is another job's"):
+        made(tmp_path / "ckpt").restore(state())
+    assert not list((tmp_path / "ckpt").glob("step-*"))
+    life = (tmp_path / "ckpt" / "life-1").as_uri()
+    assert made(tmp_path / "ckpt", begin_from=life).restore(state()) == 10
+
+
 def test_to_begin_from_nothing_is_refused(tmp_path: Path) -> None:
     nowhere = (tmp_path / "nowhere").as_uri()
     with pytest.raises(RestoreFailed, match="beginFrom: there is no checkpoint at file"):
