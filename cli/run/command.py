@@ -8,7 +8,7 @@ from typer.core import TyperCommand
 
 from holdfast.cli.output import warn
 from holdfast.cli.run import beginning, options, torchrun
-from holdfast.cli.shared import examples
+from holdfast.cli.shared import examples, text
 from holdfast.cli.usage import as_typed
 
 
@@ -117,12 +117,13 @@ StuckMax = Annotated[
     ),
 ]
 StoreUrl = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--store-url",
         metavar="URL",
         help="Where checkpoints go, each run's into a folder of its own there: file:///folder, "
         "hdfs://namenode:9870/folder, s3://bucket/folder. Default: into the run's folder.",
+        callback=text,
     ),
 ]
 StoreEvery = Annotated[
@@ -162,7 +163,7 @@ def run(
     first_step_s: FirstStep = 600.0,
     pause_max_s: PauseMax = 600.0,
     stuck_max_s: StuckMax = None,
-    store_url: StoreUrl = "",
+    store_url: StoreUrl = None,
     store_every: StoreEvery = None,
     begin_from: BeginFrom = None,
     runs: Runs = Path("runs"),
@@ -196,7 +197,7 @@ def run(
         first_step_s=first_step_s,
         pause_max_s=pause_max_s,
         stuck_max_s=stuck_max_s,
-        store_url=store_url,
+        store_url=store_url or "",
         store_every=store_every,
         runs=folder_of_runs,
         quiet=quiet,

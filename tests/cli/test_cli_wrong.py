@@ -26,6 +26,7 @@ Capture = pytest.CaptureFixture[str]
         (["jobs", "--nope"], "holdfast: no such option: --nope"),
         (["stop"], "holdfast: missing argument 'JOB'.  See: holdfast stop --help"),
         (["run", "-n", "many", "x.py"], "holdfast: -n: 'many' is no number."),
+        (["run", "--store-url", "", "x.py"], "holdfast: --store-url: it is empty."),
         (["run", "--lr", "3", "x.py"], "holdfast: holdfast run has no option '--lr'.  Options of"),
         (
             ["run", "--first-step", "0", "x.py"],
