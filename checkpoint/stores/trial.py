@@ -13,8 +13,13 @@ def wrong_with(url: str) -> str:
     try:
         _try(url)
     except StoreError as error:
-        return str(error).removeprefix("store: ").removesuffix(AGAIN)
+        return told_once(error)
     return ""
+
+
+def told_once(error: Exception) -> str:
+    """For whoever asks once, and not again."""
+    return str(error).removeprefix("store: ").removesuffix(AGAIN)
 
 
 def _try(url: str) -> None:

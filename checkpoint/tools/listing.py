@@ -9,6 +9,7 @@ from holdfast.checkpoint.fetch import Absent, Refused, read_manifest
 from holdfast.checkpoint.layout import MANIFEST, REFUSED
 from holdfast.checkpoint.manifest import Manifest
 from holdfast.checkpoint.stores import Store, StoredFile, StoreError
+from holdfast.checkpoint.stores.trial import told_once
 from holdfast.checkpoint.tools.places import Place, store_of
 
 
@@ -18,6 +19,7 @@ class Status(StrEnum):
     WHOLE = "whole"  # its manifest is there, and all shards have their sizes
     TORN = "torn"  # it has no manifest: still being written, or given up
     DAMAGED = "damaged"  # it was whole
+    UNREADABLE = "unreadable"  # the store does not give it, or not to us: it may be whole
 
 
 class Listed(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,8 +56,10 @@ def _judged(
         manifest = read_manifest(store, place.folder)
     except Absent:
         return None, Status.TORN, _lacks(files)
-    except (Refused, StoreError) as error:
+    except Refused as error:
         return None, Status.DAMAGED, f"{MANIFEST}: {error}"
+    except StoreError as error:
+        return None, Status.UNREADABLE, told_once(error)
     for part in manifest.parts:
         if part.shard and (wrong := _wrong_size(part.shard.name, part.shard.size_bytes, files)):
             return manifest, Status.DAMAGED, wrong

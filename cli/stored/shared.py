@@ -28,6 +28,7 @@ def told() -> Iterator[None]:
     """What the store or a file says ends the command with a sentence."""
     from holdfast.checkpoint.fetch import Refused
     from holdfast.checkpoint.stores import StoreError
+    from holdfast.checkpoint.stores.trial import told_once
     from holdfast.checkpoint.tools.places import NoCheckpoint
 
     try:
@@ -40,7 +41,7 @@ def told() -> Iterator[None]:
             fix="Install what training needs: pip install 'holdfast[train]'",
         ) from error
     except (StoreError, Refused) as error:
-        raise Stopped(f"{error}".rstrip(".") + ".") from error
+        raise Stopped(told_once(error).rstrip(".") + ".") from error
 
 
 def newest_whole(url: str) -> "Place":
@@ -59,6 +60,8 @@ def newest_whole(url: str) -> "Place":
         raise misused(f"{url} has several lives.", f"Name one of {lives}")
     looked = [listed(place) for place in places]
     for each in looked:
+        if each.status == Status.UNREADABLE:  # it may be whole: an older one is not what is meant
+            raise Stopped(f"{each.place.folder}: {each.why}".rstrip(".") + ".")
         if each.status == Status.WHOLE:
             return each.place
     raise Stopped(

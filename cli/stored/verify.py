@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 def verify(where: Where, json: Json = False) -> int:
-    """Read checkpoints through, and compare every checksum. Exit code 1 where one is damaged.
+    """Read checkpoints through, and compare every checksum. Exit code 1 where one is damaged, or
+    where the store does not give it.
 
     One without a manifest is torn: it is said, and damaged only where URL names it alone.
     """
@@ -27,7 +28,7 @@ def verify(where: Where, json: Json = False) -> int:
         places = found(meant)
         results = _verified(places)
     alone = len(places) == 1 and meant.endswith(places[0].folder)
-    bad = [each for each in results if each.damaged and (alone or not each.torn)]
+    bad = [each for each in results if each.wrong and (alone or not each.torn)]
     if json:
         as_json({"ok": not bad, "checkpoints": [_verdicts(each) for each in results]})
     else:
@@ -51,8 +52,8 @@ def _verified(places: "list[Place]") -> "list[Verified]":
 def _said(each: "Verified") -> str:
     if each.torn:
         return "torn: it has no manifest"
-    if each.damaged:
-        return "damaged: " + "; ".join(verdict.why for verdict in each.damaged)
+    if each.wrong:
+        return f"{each.status}: " + "; ".join(verdict.why for verdict in each.wrong)
     read = sum(verdict.size_bytes for verdict in each.verdicts)
     return f"whole, {plural(len(each.verdicts), 'file')}, {size(read)}"
 
@@ -61,7 +62,7 @@ def _verdicts(each: "Verified") -> dict[str, Any]:
     return {
         "url": each.place.url,
         "step": each.place.step,
-        "status": "torn" if each.torn else "damaged" if each.damaged else "whole",
+        "status": each.status,
         "files": [
             {"file": verdict.file, "size_bytes": verdict.size_bytes, "why": verdict.why}
             for verdict in each.verdicts

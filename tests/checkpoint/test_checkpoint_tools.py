@@ -80,6 +80,12 @@ def flip(path: Path, at: int = -3) -> None:
     path.write_bytes(data)
 
 
+def replaced_by_a_folder(path: Path) -> None:
+    """A file that cannot be read, for root either."""
+    path.unlink()
+    path.mkdir()
+
+
 # ---------------------------------------------------------------- ls
 
 
@@ -110,9 +116,10 @@ def torn(manifest: Path) -> None:
         ("manifest.json", flip, "damaged", "its manifest: "),
         (SECOND, Path.unlink, "damaged", f"{SECOND} is not there"),
         (SECOND, lambda path: path.write_bytes(b"x"), "damaged", f"{SECOND}: 1 bytes, the manif"),
+        ("manifest.json", replaced_by_a_folder, "unreadable", "Is a directory"),
         ("refused.txt", lambda path: path.write_text("rotten"), "damaged", "refused it: rotten"),
     ],
-    ids=["torn", "manifest", "absent", "cut", "refused"],
+    ids=["torn", "manifest", "absent", "cut", "unreadable", "refused"],
 )
 def test_what_is_wrong_with_one_is_listed(
     store: Path, asked: Any, name: str, damage: Any, status: str, why: str
@@ -210,6 +217,18 @@ def test_a_torn_one_counts_as_damaged_only_by_itself(
     assert asked("verify", store / NEWEST)[0] == exitcodes.FAILED
     assert main(["checkpoint", "verify", str(store)]) == 0
     assert "torn: it has no manifest" in capsys.readouterr().out
+
+
+def test_what_the_store_does_not_give_may_be_whole(store: Path, asked: Any) -> None:
+    replaced_by_a_folder(store / NEWEST / SECOND)
+    (store / NEWEST / SECOND / "x").touch()
+    code, told = asked("verify", store / NEWEST)
+    assert (code, told["checkpoints"][0]["status"]) == (exitcodes.FAILED, "unreadable")
+    replaced_by_a_folder(store / NEWEST / "manifest.json")
+    code, told = asked("show", store)
+    assert code == exitcodes.FAILED  # and not the one before, for which nobody asked
+    assert "manifest.json: Is a directory." in told["error"]
+    assert "tried again" not in told["error"]
 
 
 # ---------------------------------------------------------------- convert
