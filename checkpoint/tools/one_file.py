@@ -149,7 +149,8 @@ def _array(data: "bytearray | mmap.mmap", layout: Layout, name: str) -> "ndarray
 
 def _box(data: "bytearray | mmap.mmap", layout: Layout, piece: Piece) -> "ndarray[Any, Any]":
     sides = zip(piece.offsets, piece.shape, strict=True)
-    return _array(data, layout, piece.target)[tuple(slice(at, at + size) for at, size in sides)]
+    parts: list[Any] = [slice(at, at + size) for at, size in sides]
+    return _array(data, layout, piece.target)[(*parts, ...)]  # "...": a scalar is a view, too
 
 
 # ---------------------------------------------------------------- and back

@@ -36,7 +36,8 @@ def state(rank: int, step: int) -> dict[str, Any]:
     """Half of a tensor, one of the rank's own, and what is no tensor."""
     half = (WHOLE + step)[2 * rank : 2 * rank + 2]
     words = {"position": step, "rates": [0.1, float("inf")], 3: None}
-    return {"model": {"w": half}, "own": torch.full((3,), rank + 0.5), "data": words}
+    own, count = torch.full((3,), rank + 0.5), torch.tensor(float(step))  # as an optimizer keeps it
+    return {"model": {"w": half}, "own": own, "count": count, "data": words}
 
 
 @pytest.fixture(scope="module")
