@@ -12,6 +12,8 @@ from holdfast.protocol.paths import RunPaths
 LAST = "last"
 """The newest run here."""
 
+HOW = "Give a URL such as file:///data/ckpt, a folder, a run's name, or `last`."
+
 
 def store_url(name: str, runs: Path = find.RUNS) -> str:
     """The URL that is meant. Raises `Stopped` (2) where nothing of that name is here."""
@@ -21,16 +23,20 @@ def store_url(name: str, runs: Path = find.RUNS) -> str:
         return name.rstrip("/")
     if name == LAST:
         return _newest(runs)
+    try:
+        return _named(name, runs)
+    except OSError as error:
+        raise misused(f"{name!r}: {error.strerror}.", HOW) from error
+
+
+def _named(name: str, runs: Path) -> str:
     for root in (Path(name), runs / name):
         if RunPaths(root).journal.exists():
             return _of_run(root)
     if Path(name).is_dir():
         return _url(Path(name))
     what = "is no folder" if Path(name).exists() else "is neither a store's URL, nor a folder"
-    raise misused(
-        f"{name!r} {what}, nor a run in {runs}.",
-        "Give a URL such as file:///data/ckpt, a folder, a run's name, or `last`.",
-    )
+    raise misused(f"{name!r} {what}, nor a run in {runs}.", HOW)
 
 
 def _newest(runs: Path) -> str:

@@ -62,6 +62,7 @@ Capture = pytest.CaptureFixture[str]
             "holdfast: --grace: 'nan' is not between 0 and 3600.  Give a number from 0 to 3600.",
         ),
         (["run", "--grace", "inf", "x.py"], "holdfast: --grace: 'inf' is not between 0 and"),
+        (["checkpoint", "ls", "n" * 300], f"holdfast: '{'n' * 300}': File name too long."),
         (["run", f"{'n' * 300}.py"], f"holdfast: there is no script '{'n' * 300}.py' in "),
         (["run", "n" * 300], f"holdfast: '{'n' * 300}' is neither a script nor a program here."),
         (["run", "--nodes", "1000000", "x.py"], "holdfast: 1000000 nodes are too many for this"),
