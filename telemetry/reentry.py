@@ -75,6 +75,7 @@ class Entrant:
         self._before: set[threading.Thread] = set()
         self._nagging: threading.Thread | None = None
         self._is_left = threading.Event()
+        self._hook = sys.excepthook  # each init_process_group of torch puts one before it
 
     def run(self, function: Callable[[], _T]) -> _T:
         signal.signal(LEAVE, self._leave)
@@ -155,6 +156,7 @@ class Entrant:
     def _rest(self) -> None:
         self._is_left.set()
         self._groups.leave()
+        sys.excepthook = self._hook
         gc.collect()
         if left := self._left():
             print(f"holdfast.run: begins in a new process, for {left}", file=sys.stderr)  # noqa: T201

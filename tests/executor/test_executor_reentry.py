@@ -74,6 +74,21 @@ async def test_a_rank_goes_on_in_its_process_with_the_table_and_output_of_the_ne
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_what_shows_an_exception_does_not_pile_up(node: Any) -> None:
+    """Each `init_process_group` of torch puts a hook before the one that it finds."""
+    hook = "lambda *error, old=sys.excepthook: print('hook', flush=True) or old(*error)"
+    words = f"sys.excepthook = {hook}; os.environ['HOLDFAST_ATTEMPT'] == 'LAST' and 1 / 0"
+    first = node.epoch
+    task = node.python(SCRIPT.format(hindrance=words.replace("LAST", str(first + 3))))
+    await began(node, task, 2)
+    await began(node, task, 2)
+    await node.launch(task, ranks=2)
+    await node.driver.eventually(lambda o: len(o.ranks) == 2 and o.ranks[1].state == "exited")
+    await eventually_async(lambda: "hook" in node.output(1), "shown")
+    assert node.output(1).splitlines().count("hook") == 1, node.output(1)
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_only_the_rank_that_was_lost_is_another_process(node: Any) -> None:
     task = node.python(SCRIPT.format(hindrance="pass"))
     before = await began(node, task, 3)
