@@ -81,8 +81,8 @@ def send(
 ) -> None:
     """Have a copy of it there. The caller holds the slot's lock. Raises `Refused`, `OSError`."""
     xxh3 = slot.known_sum(seal)
-    if xxh3 is None:
-        raise Refused("its checksum is not known")
+    if xxh3 is None or not slot.is_known(fd, seal):
+        raise Refused(f"step {seal.step} in memory has changed since it was sealed")
     ask = Ask(key=key, job=seal.job, rank=seal.rank, seal=seal, xxh3=xxh3)
     with _connected(peer) as (link, file):
         link.sendall(msgspec.json.encode(ask) + b"\n")
@@ -252,6 +252,8 @@ class Host:
             xxh3 = slot.known_sum(seal)
             if fd is None or xxh3 is None:
                 raise Refused(f"step {step} is being written over")
+            if not slot.is_known(fd, seal):
+                raise Refused(f"step {step} in memory has changed since it was sealed")
             link.sendall(msgspec.json.encode(Answer(seal=seal, xxh3=xxh3)) + b"\n")
             with mapped(fd, writable=False) as memory:
                 _give(link, memory, seal, lambda _: None)

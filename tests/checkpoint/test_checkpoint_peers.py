@@ -1,5 +1,6 @@
 """Copies of snapshots on another node: agents as real processes, a rank that has lost its own."""
 
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ class Two:
             self.order(node)
         ports = [self.port(agent) for agent in self.agents]
         self.peer = Peer(address="127.0.0.1", port=ports[1])
-        self.order(0, peer=self.peer, **changes)
+        self.order(0, **{"peer": self.peer} | changes)
 
     def order(self, node: int, **changes: Any) -> None:
         self.orders += 1
@@ -161,5 +162,22 @@ def test_a_copy_is_taken_only_from_who_knows_the_job(tmp_path: Path, start: Star
     two.rank().save(2, state(2))
     two.agents[0].until(
         lambda report: any("the key is another job's" in note for note in report.notes), "refused"
+    )
+    assert two.copied() == []
+
+
+@pytest.mark.parametrize("size", [0, 1_000_000])
+def test_a_slot_that_was_cut_is_no_copy_and_ends_no_agent(
+    tmp_path: Path, start: Start, size: int
+) -> None:
+    two = Two(tmp_path, start, peer=None)
+    two.rank().save(2, state(2))
+    two.agents[0].until(lambda report: report.snapshots, "it is believed")
+    slot, _ = SlotFolder(tmp_path / "node0" / "r0").sealed()[0]
+    os.truncate(slot.data, size)
+    two.order(0, peer=two.peer)
+    two.agents[0].until(
+        lambda report: any("step 2 in memory has changed" in note for note in report.notes),
+        "it says so",
     )
     assert two.copied() == []
