@@ -14,8 +14,9 @@ Age = tuple[int, int]
 SLOTS = 4
 """One being written, two newest (the older of them is sealed by all), one being uploaded."""
 
-FOR_PEERS = 1
-"""More where copies go to other nodes: the newest that is copied stays until a later one is."""
+FOR_PEERS = 2
+"""More where copies go to other nodes: the newest that is copied stays until a later one is, and
+one is being sent, which over a slow link takes many steps."""
 
 KEPT = 2
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -144,6 +145,33 @@ def test_the_copied_step_stays_here_until_a_later_one_is_copied(
         assert rank.save(step, state(step))
     assert 2 in [seal.step for _, seal in own.sealed()]
     assert [seal.step for _, seal in own.sealed()][:2] == [11, 10]
+
+
+def test_saves_go_on_while_one_is_sent_and_an_older_one_is_written(tmp_path: Path) -> None:
+    folder = SlotFolder(tmp_path / "r0")
+    rank = Checkpointer(
+        Settings(
+            job="job",
+            epoch=1,
+            slots=folder.folder,
+            store_url=URL,
+            store_interval_steps=2,
+            peer_interval_steps=2,
+        )
+    )
+
+    def busy(step: int) -> AbstractContextManager[int | None]:
+        found = folder.find(step=step, epoch=1)
+        assert found is not None
+        return found[0].locked(exclusive=False)
+
+    rank.save(2, state(2))
+    with busy(2):  # it goes to the store
+        rank.save(4, state(4))
+        folder.put_copied(epoch=1, step=4)
+        rank.save(6, state(6))
+        with busy(6):  # it goes to the other node
+            assert all(rank.save(step, state(step)) for step in range(7, 12))
 
 
 def test_an_address_that_cannot_be_had_is_said_and_nothing_is_taken(
