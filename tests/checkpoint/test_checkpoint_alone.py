@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ from forked import forked  # noqa: E402
 
 from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed  # noqa: E402
 from holdfast.checkpoint.load_state import Mismatch  # noqa: E402
-from holdfast.checkpoint.stores import PermanentStoreError  # noqa: E402
+from holdfast.checkpoint.stores import PermanentStoreError, TemporaryStoreError  # noqa: E402
+from holdfast.checkpoint.stores.file import FileStore  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -101,6 +103,40 @@ def test_other_shapes_are_each_listed_and_nothing_changes(tmp_path: Path) -> Non
     assert "more: not in the checkpoint" in str(raised.value)
     assert other["data"] == {"position": -1}
     assert torch.equal(other["w"], torch.zeros(2))
+
+
+def test_what_was_torn_was_never_whole_and_is_no_damage(tmp_path: Path) -> None:
+    train(tmp_path, 1, 5)
+    next(tmp_path.glob("*/manifest.json")).unlink()
+    assert made(tmp_path).restore(state()) is None
+
+
+def test_one_that_cannot_be_read_now_may_be_whole_and_no_older_one_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(tmp_path, 1, 10)
+    get = FileStore.get
+
+    def away(store: FileStore, path: str, **options: Any) -> Iterator[bytes]:
+        if path.startswith("step-00000010") and path.endswith("manifest.json"):
+            raise TemporaryStoreError("planted")
+        return get(store, path, **options)
+
+    monkeypatch.setattr(FileStore, "get", away)
+    with pytest.raises(RestoreFailed, match="planted"):
+        made(tmp_path).restore(state())
+
+
+def test_a_store_that_deletes_nothing_has_the_new_one_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(store: FileStore, path: str) -> None:
+        raise PermanentStoreError("planted")
+
+    monkeypatch.setattr(FileStore, "delete", refused)
+    assert train(tmp_path, 1, 15).skipped == 0
+    assert len(folders(tmp_path)) == 3
+    assert "old checkpoints are not deleted: planted" in caplog.text
 
 
 def test_an_unknown_store_is_refused_at_once() -> None:

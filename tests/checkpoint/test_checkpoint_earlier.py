@@ -86,11 +86,11 @@ def test_it_is_no_hindrance_once_the_job_has_its_own(tmp_path: Path, life: Path)
 
 def test_a_rank_reads_the_newest_of_that_step_that_is_believed(tmp_path: Path, life: Path) -> None:
     store, url = FileStore(str(life)), life.as_uri()
+    named = f"{url}/{folder_name(20, 4)}"
+    assert earlier.folder(store, named, 20) == folder_name(20, 4), "though there is a newer one"
     assert earlier.folder(store, url, 20) == folder_name(20, 6)
     (life / folder_name(20, 6) / SHARD).write_bytes(b"x")
     assert earlier.folder(store, url, 20) == folder_name(20, 4)
-    named = f"{url}/{folder_name(20, 4)}"
-    assert earlier.folder(store, named, 20) == folder_name(20, 4)
     with pytest.raises(Refused, match="step 99 is no longer there, or damaged"):
         earlier.folder(store, url, 99)
 

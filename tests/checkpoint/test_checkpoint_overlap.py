@@ -21,6 +21,7 @@ from waiting import DEADLINE_S  # noqa: E402 - after the check that torch is the
 from holdfast.checkpoint import copying  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.layout import parse_head  # noqa: E402
+from holdfast.checkpoint.marks import SAMPLED_BYTES, Marks, differing  # noqa: E402
 from holdfast.checkpoint.overlap import TRIALS, Overlap  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.slots import SlotFolder, mapped  # noqa: E402
@@ -158,7 +159,15 @@ def on_parameters(change: Callable[[torch.Tensor], object]) -> Between:
     return between
 
 
+def unsampled(script: Script, step: int) -> None:
+    """Torch counts it; no element of it is compared."""
+    if step > TRIALS + 1:
+        with torch.no_grad():
+            script.model[0].weight.view(-1)[5:7].add_(1)
+
+
 MANUAL: dict[str, Between] = {
+    "two that are not compared": unsampled,
     "add_": on_parameters(lambda one: one.add_(0.5)),
     "data": on_parameters(lambda one: one.data.add_(0.5)),
     "numpy": on_parameters(lambda one: one.numpy().__iadd__(0.5)),
@@ -292,6 +301,44 @@ def test_a_rank_that_ends_right_after_a_save_has_sealed_it(tmp_path: Path, how: 
     with newest[0].locked(exclusive=True) as fd:
         assert fd is not None
         assert newest[0].digest(fd, newest[1]) == newest[0].known_sum(newest[1])
+
+
+def test_a_write_past_torch_to_16_kib_in_a_row_shows_wherever_it_is() -> None:
+    whole = torch.zeros(40_000)
+    marks, copy = Marks({"w": whole}), whole.clone()
+    copy[30_000 : 30_000 + SAMPLED_BYTES // 4] = 1.0
+    assert marks.written({"w": whole.clone()}) is None
+    assert marks.written({"w": copy}) == "w"
+
+
+def test_what_is_no_number_and_did_not_change_was_not_written_to() -> None:
+    whole = torch.full((5_000,), float("nan"))
+    assert Marks({"w": whole}).written({"w": whole.clone()}) is None
+    assert differing({"w": (whole, whole.clone())}) is None
+    assert differing({"w": (torch.zeros(1), -torch.zeros(1))}) == "w", "bit for bit"
+
+
+def test_what_does_not_lie_as_in_the_slot_is_copied_at_once(tmp_path: Path) -> None:
+    parameter = torch.nn.Parameter(torch.arange(6.0).reshape(2, 3).t())
+    empty = torch.nn.Parameter(torch.empty(0))
+    overlap = Overlap([torch.optim.SGD([parameter, empty], lr=0.1)], lambda step, why: None)
+    assert overlap.owned({"w": parameter.detach(), "e": empty.detach()}) == {}
+
+
+def test_a_forked_child_neither_waits_for_its_parents_copy_nor_ends_it(
+    tmp_path: Path, gate: threading.Event
+) -> None:
+    script = play(tmp_path, nothing, overlap=True, steps=TRIALS)
+    script.step(TRIALS + 1)
+    if (child := os.fork()) == 0:
+        script.checkpointer.finish()
+        sealed = script.folder.sealed()[0][1].step
+        os._exit(0 if sealed == TRIALS else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    gate.set()
+    script.checkpointer.finish()
+    script.note()
+    assert TRIALS + 1 in script.held
 
 
 def test_of_a_distributed_parameter_the_local_part_is_owned() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 import xxhash
+from msgspec import structs
 
 torch = pytest.importorskip("torch")
 
@@ -12,6 +13,7 @@ from checkpoint_job import INTERVAL, Job  # noqa: E402 - after the check that to
 
 from holdfast.checkpoint import digest  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
+from holdfast.checkpoint.layout import parse_head  # noqa: E402
 from holdfast.checkpoint.manifest import decode_part  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.shards import Damaged, write_part  # noqa: E402
@@ -128,6 +130,22 @@ def test_the_checksum_is_that_of_all_bytes_whatever_threads_take_it(tmp_path: Pa
     finally:
         torch.set_num_threads(before)
     assert len(sums) == 1
+
+
+def test_a_tensor_of_several_pieces_lies_in_the_slot_as_it_was(tmp_path: Path) -> None:
+    state = {"first": torch.ones(3), "w": torch.arange(11_000_003, dtype=torch.float32)}
+    assert Checkpointer(Settings(job="job", epoch=1, slots=tmp_path)).save(1, state)
+    slot, seal = SlotFolder(tmp_path).sealed()[0]
+    data = slot.data.read_bytes()[: seal.used_bytes]
+    placed = parse_head(memoryview(data)).tensors["w"]
+    assert placed.end - placed.begin > 2 * digest.PIECE_BYTES
+    assert data[placed.begin : placed.end] == state["w"].numpy().tobytes()
+
+
+def test_the_checksum_speaks_for_the_seal_too(tmp_path: Path) -> None:
+    _, seal = saved(tmp_path)
+    other = structs.replace(seal, step=seal.step + 1)
+    assert digest.combined(seal, [b"data"]) != digest.combined(other, [b"data"])
 
 
 class Breaks(FileStore):
