@@ -85,6 +85,28 @@ def test_complex128_comes_back_into_tensors_modules_and_optimizers(tmp_path: Pat
         assert torch.equal(kept["momentum_buffer"], again["momentum_buffer"])
 
 
+@pytest.mark.parametrize("count", [1, 3, 100_001])
+def test_an_odd_number_of_complex128_lies_where_torch_can_read_it(
+    tmp_path: Path, count: int
+) -> None:
+    """Eight bytes off: torch's copy of it ends the process by SIGSEGV."""
+    saved = torch.rand(count, dtype=torch.complex128)
+    into = {"z": torch.zeros_like(saved), "w": torch.zeros(1)}
+    assert torch.equal(restored(tmp_path, {"z": saved, "w": torch.ones(1)}, into)["z"], saved)
+
+
+def test_a_negated_view_comes_back_as_what_it_says(tmp_path: Path) -> None:
+    saved = torch._neg_view(torch.rand(3, dtype=torch.complex128))
+    into = {"z": torch.zeros(3, dtype=torch.complex128)}
+    assert torch.equal(restored(tmp_path, {"z": saved}, into)["z"], saved.resolve_neg())
+
+
+def test_an_array_that_was_not_there_can_be_written_to(tmp_path: Path) -> None:
+    found = restored(tmp_path, {"in": [np.arange(3.0)]}, {"in": [None]})
+    found["in"][0] += 1
+    assert found["in"][0].tolist() == [1, 2, 3]
+
+
 def test_an_array_that_is_there_is_filled_in_place(tmp_path: Path) -> None:
     mine = np.zeros(3)
     into = restored(tmp_path, {"a": np.arange(3.0)}, {"a": mine})
