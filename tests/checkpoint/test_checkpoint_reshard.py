@@ -171,6 +171,33 @@ def test_what_nobody_declared_has_to_be_the_same_on_all(tmp_path: Path, same: bo
     assert not into["w"].any()
 
 
+def test_as_many_ranks_on_the_same_axes_may_hold_other_parts(tmp_path: Path) -> None:
+    """Two halves, and each rank wants the other one's now."""
+    whole, topology = torch.arange(8.0), Topology(tp=2)
+    job, agent = Job(tmp_path, 2, topology), AgentProcess()
+    agent.give(job.order(0, 1))
+    for rank, one in enumerate(job.ranks):
+        part = {"w": whole[4 * rank : 4 * rank + 4].clone()}
+        assert one.save(INTERVAL, part, shards={"w": Shard((8,), (4 * rank,))})
+    agent.until(persisted(INTERVAL), "committed")
+    agent.close()
+    for rank in range(2):
+        first, into = 4 * (1 - rank), {"w": torch.zeros(4)}
+        shards = {"w": Shard((8,), (first,))}
+        checkpointer(job.store.as_uri(), tmp_path, topology, rank).restore(into, shards=shards)
+        assert torch.equal(into["w"], whole[first : first + 4])
+
+
+def test_a_rank_that_is_new_keeps_its_own_random_generators(saved: str, tmp_path: Path) -> None:
+    topology = Topology(dp=3, tp=4)
+    for rank, own in ((0, False), (11, True)):
+        torch.manual_seed(1_234)
+        before = torch.get_rng_state()
+        state, shards = held(topology, rank)
+        checkpointer(saved, tmp_path, topology, rank).restore(zeros(state), shards=shards)
+        assert torch.equal(torch.get_rng_state(), before) is own, rank
+
+
 def test_stages_that_have_the_same_names_are_not_mixed_up(tmp_path: Path) -> None:
     states = [{"w": torch.full((4,), float(rank))} for rank in range(2)]
     url = save_as(tmp_path, states, Topology(pp=2), w=Shard((4,), (0,)))

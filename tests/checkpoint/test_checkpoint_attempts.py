@@ -1,0 +1,90 @@
+"""What an attempt writes to the store is of that attempt alone, and ends with it."""
+
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from checkpoint_agent import Start  # noqa: E402 - after the check for torch
+from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
+
+from holdfast.checkpoint.agent_protocol import AgentOrder  # noqa: E402
+from holdfast.checkpoint.layout import BEGIN, folder_name  # noqa: E402
+from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
+from holdfast.checkpoint.stores.file import FileStore  # noqa: E402
+from holdfast.checkpoint.upload import Upload  # noqa: E402
+from holdfast.protocol.messages import Stored, UploadLimits  # noqa: E402
+
+pytestmark = pytest.mark.torch
+
+LARGE = 10_000_000
+"""Elements of 4 bytes: at a megabyte a second longer than these tests wait."""
+SLOWLY = UploadLimits(mb_per_s=1.0)
+
+
+def upload(order: AgentOrder) -> Upload:
+    return Upload(order, tell=lambda _: None, go_on=lambda: None)
+
+
+def parts(job: Job) -> list[str]:
+    return [str(path.relative_to(job.store)) for path in job.store.glob("*/part-*")]
+
+
+def test_what_an_older_attempt_left_in_memory_is_not_written_as_the_newer_ones(
+    tmp_path: Path,
+) -> None:
+    job = Job(tmp_path)
+    job.save(INTERVAL)
+    job.epoch += 1
+    upload(job.order(0)).advance()
+    assert not job.store.exists()
+
+
+def test_a_node_does_not_follow_what_an_older_attempt_had_begun(tmp_path: Path) -> None:
+    job = Job(tmp_path, world_size=2)
+    FileStore(str(job.store)).put(f"{folder_name(INTERVAL, 1)}/{BEGIN}", [b"{}"])
+    job.epoch += 1
+    job.ranks = [job.checkpointer(rank) for rank in range(2)]
+    job.save(INTERVAL)
+    follower = upload(job.order(1))
+    follower.advance()
+    assert parts(job) == []
+    FileStore(str(job.store)).put(f"{folder_name(INTERVAL, 2)}/{BEGIN}", [b"{}"])
+    follower.advance()
+    assert parts(job) == [f"{folder_name(INTERVAL, 2)}/part-00001.json"]
+
+
+def test_a_slot_that_was_taken_for_another_step_before_its_lock_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job(tmp_path)
+    job.save(INTERVAL)
+    one = upload(job.order(0))
+    before = one._seals(0)
+    SlotFolder(tmp_path / "r0").sealed()[0][0].break_seal()
+    monkeypatch.setattr(one, "_seals", lambda rank: before)
+    one.advance()
+    assert parts(job) == []
+
+
+def test_a_save_that_is_ordered_is_not_held_back(tmp_path: Path, start: Start) -> None:
+    job, agent = Job(tmp_path, elements=LARGE), start()
+    job.save(INTERVAL + 3)
+    job.epoch += 1
+    wanted = Stored(step=INTERVAL + 3, epoch=1)
+    agent.give(job.order(slots=(0,), save=wanted, look_up_store=True, upload=SLOWLY))
+    agent.until(lambda report: report.stored == (wanted,), "it is in the store", 20)
+
+
+def test_a_new_attempt_ends_what_the_older_one_is_writing(tmp_path: Path, start: Start) -> None:
+    job, agent = Job(tmp_path, elements=LARGE), start()
+    job.save(INTERVAL)
+    agent.give(job.order(0, upload=SLOWLY))
+    job.epoch += 1
+    job.ranks = [job.checkpointer(0)]
+    agent.until(lambda report: report.snapshots, "it is believed")
+    agent.give(job.order(0))
+    job.save(2 * INTERVAL)
+    agent.until(persisted(2 * INTERVAL), "the newer one has its own", 20)
+    assert job.whole() == ["step-00000020-epoch-2"]
