@@ -49,7 +49,7 @@ class FileStore:
         target = self._root / path
         new = Path(f"{beside(target)}.tmp")
         with _told("write", target):
-            target.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(target.parent)
             try:
                 with new.open("wb") as file:
                     _write(file, chunks)
@@ -106,6 +106,14 @@ def _write(file: BinaryIO, chunks: Iterable[Buffer]) -> None:
 def _flush(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
+
+
+def _make_folder(folder: Path) -> None:
+    """With those above it that are missing, each of which outlives a power cut, too."""
+    if not folder.exists():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        _flush_folder(folder.parent)
 
 
 def _flush_folder(folder: Path) -> None:

@@ -122,3 +122,33 @@ def test_under_a_slow_upload_the_newest_snapshot_of_all_ranks_keeps_advancing(
     assert agents[0].persisted_step is not None
     assert agents[0].skipped > 0, "the store was too slow for all of them, and that was counted"
     assert any("were not written: the store was still busy" in note for note in notes)
+
+
+def test_every_new_name_on_the_way_to_a_file_outlives_a_power_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[str] = []
+
+    def noted(fd: int) -> None:
+        flushed.append(os.readlink(f"/proc/self/fd/{fd}").removeprefix(str(tmp_path)))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    FileStore(str(tmp_path / "life")).put("step/manifest.json", [b"{}"])
+    *folders, file, last = flushed
+    assert folders == ["", "/life"], "what has the new folders, from above"
+    assert file.startswith("/life/step/.manifest.json."), "before it has its name"
+    assert last == "/life/step"
+
+
+def test_a_file_that_is_not_whole_is_neither_shown_nor_left(tmp_path: Path) -> None:
+    store, seen = FileStore(str(tmp_path)), []
+
+    def chunks() -> Iterator[bytes]:
+        yield b"some"
+        seen.extend(store.entries(""))
+        raise ValueError("planted")
+
+    with pytest.raises(ValueError, match="planted"):
+        store.put("shard", chunks())
+    assert seen == []
+    assert list(tmp_path.iterdir()) == []
