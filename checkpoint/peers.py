@@ -237,6 +237,8 @@ class Host:
         order = self._order
         if order is None or ask.job != order.job:
             raise Refused(f"no job {ask.job} is here")
+        if order.forget_job == ask.job:
+            raise Refused(f"job {ask.job} has ended")
         if not hmac.compare_digest(ask.key, key_of(order.store_url)):
             raise Refused("the key is another job's")
         if not order.slots_root or (ask.seal is not None and ask.rank in order.ranks):

@@ -209,3 +209,18 @@ def test_a_slot_that_was_cut_is_no_copy_and_ends_no_agent(
         "it says so",
     )
     assert two.copied() == []
+
+
+def test_no_copy_is_taken_of_a_job_that_is_forgotten(tmp_path: Path, start: Start) -> None:
+    """Another node hears of the job's end later, and what it sent would stay for ever."""
+    two = Two(tmp_path, start)
+    two.rank().save(2, state(2))
+    eventually(lambda: two.copied() == [2], "it is copied")
+    slots = {rank: str(tmp_path / "node1" / f"r{rank}") for rank in (0, 1)}
+    two.order(1, ranks=(), slots=slots, forget_job="job")
+    eventually(lambda: not (tmp_path / "node1" / "r0").exists(), "it is forgotten")
+    two.rank().save(4, state(4))
+    two.agents[0].until(
+        lambda report: any("job job has ended" in note for note in report.notes), "refused"
+    )
+    assert not (tmp_path / "node1" / "r0").exists()
