@@ -17,7 +17,8 @@ import msgspec
 from holdfast.checkpoint.agent_protocol import AgentOrder, AgentReport, line, order
 from holdfast.checkpoint.memory import Memory
 from holdfast.checkpoint.pace import Pace
-from holdfast.checkpoint.peers import Host, Sender
+from holdfast.checkpoint.peer_host import Host
+from holdfast.checkpoint.peer_sender import Sender
 from holdfast.checkpoint.storekeeper import StoreKeeper
 from holdfast.kit.clock import SystemClock
 from holdfast.kit.logs import LazyLogger
