@@ -40,7 +40,8 @@ from holdfast.checkpoint.reshard import Wanted
 from holdfast.checkpoint.rotation import FOR_PEERS, SLOTS, due
 from holdfast.checkpoint.saved import Saved
 from holdfast.checkpoint.settings import Settings, from_environment, outside
-from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
+from holdfast.checkpoint.slot_folder import SlotFolder
+from holdfast.checkpoint.slots import NoRoom, Slot
 from holdfast.checkpoint.stores import StoreError, open_store
 from holdfast.checkpoint.tensors import spec, view
 from holdfast.checkpoint.together import ElsewhereRefused

@@ -13,7 +13,8 @@ from pathlib import Path
 from threading import Lock
 
 from holdfast.checkpoint.rotation import SLOTS
-from holdfast.checkpoint.slots import NoRoom, Slot, SlotFolder
+from holdfast.checkpoint.slot_folder import SlotFolder
+from holdfast.checkpoint.slots import NoRoom, Slot
 from holdfast.kit import cgroup
 from holdfast.kit.clock import Clock, SystemClock
 

@@ -13,7 +13,8 @@ import torch
 from holdfast.checkpoint.copying import Copy, Part, pieces_of
 from holdfast.checkpoint.layout import Layout
 from holdfast.checkpoint.rotation import LEAST, candidates, in_need
-from holdfast.checkpoint.slots import SPARE_BYTES, NoRoom, Slot, SlotFolder, free_bytes, no_room
+from holdfast.checkpoint.slot_folder import SlotFolder
+from holdfast.checkpoint.slots import SPARE_BYTES, NoRoom, Slot, free_bytes, no_room
 from holdfast.checkpoint.tensors import view
 
 PATIENCE_S = 0.1

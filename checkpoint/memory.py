@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.checkpoint.early import Early
-from holdfast.checkpoint.slots import Slot, SlotFolder
+from holdfast.checkpoint.slot_folder import SlotFolder
+from holdfast.checkpoint.slots import Slot
 from holdfast.checkpoint.words import Seal
 from holdfast.protocol.messages import Snapshot
 

@@ -25,7 +25,8 @@ from holdfast.checkpoint.peers import (
     key_of,
     receive,
 )
-from holdfast.checkpoint.slots import NoRoom, SlotFolder, mapped
+from holdfast.checkpoint.slot_folder import SlotFolder
+from holdfast.checkpoint.slots import NoRoom, mapped
 from holdfast.kit.logs import LazyLogger
 
 _log = LazyLogger()

@@ -11,7 +11,7 @@ from holdfast.checkpoint.agent_protocol import AgentOrder
 from holdfast.checkpoint.pace import Pace
 from holdfast.checkpoint.peers import Refused, key_of, send
 from holdfast.checkpoint.rotation import due
-from holdfast.checkpoint.slots import SlotFolder
+from holdfast.checkpoint.slot_folder import SlotFolder
 from holdfast.protocol.messages import Peer
 
 RETRY_S = 2.0

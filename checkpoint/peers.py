@@ -13,7 +13,8 @@ from typing import IO
 import msgspec
 
 from holdfast.checkpoint.digest import CHUNK_BYTES, Running
-from holdfast.checkpoint.slots import Slot, SlotFolder, mapped
+from holdfast.checkpoint.slot_folder import SlotFolder
+from holdfast.checkpoint.slots import Slot, mapped
 from holdfast.checkpoint.words import Seal
 from holdfast.protocol.messages import Peer
 

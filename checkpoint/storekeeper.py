@@ -17,7 +17,8 @@ from holdfast.checkpoint.lookup import LookUp
 from holdfast.checkpoint.memory import forget
 from holdfast.checkpoint.neighbour import Neighbour, neighbour
 from holdfast.checkpoint.pace import Pace
-from holdfast.checkpoint.slots import SlotFolder
+from holdfast.checkpoint.progress import Progress
+from holdfast.checkpoint.slot_folder import SlotFolder
 from holdfast.checkpoint.stores import Store, StoreError
 from holdfast.checkpoint.sweeping import Sweeper
 from holdfast.checkpoint.timed_store import Answers, Timed
@@ -29,9 +30,6 @@ from holdfast.protocol.messages import Stored
 POLL_S = 0.1
 RETRY_BASE_S = 0.5
 RETRY_CAP_S = 10.0
-
-TELL_EVERY_S = 5.0
-"""So often it is told how a snapshot that was ordered gets on."""
 
 FAREWELL_S = 30.0
 """How long a job that is to be forgotten may still write what was due."""
@@ -62,7 +60,7 @@ class StoreKeeper:
         self._answers = Answers(clock)
         self.sweeper = Sweeper(clock, tell)
         self._saving = False  # a snapshot that was ordered is on its way to the store
-        self._saved = Saved(clock, self._answers)
+        self._progress = Progress(clock, self._answers)
         self._waits = full_jitter(base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S)
         self.settled_id = 0  # last order whose `forget_job` is carried out
         self._error = ""
@@ -91,7 +89,7 @@ class StoreKeeper:
     @property
     def saved_bytes(self) -> int:
         """What the store has taken of a snapshot that was ordered, and since: told now and then."""
-        return self._saved.told_bytes
+        return self._progress.told_bytes
 
     @property
     def persisted_step(self) -> int | None:
@@ -217,7 +215,7 @@ class StoreKeeper:
         if order.save is not None and not (same and last and last.save == order.save):
             self._upload = self._new_save(order, order.save)
             self._saving = self._upload is not None
-            self._saved.begin()
+            self._progress.begin()
             self._error = ""  # what it meets is told anew
         self._order = order
         self._farewell_until_s = None
@@ -290,30 +288,6 @@ class StoreKeeper:
             return
         if (given.job, given.epoch) != (order.job, order.epoch):
             raise Superseded(f"a new attempt of job {given.job} has begun")
-
-
-class Saved:
-    """How far a snapshot that was ordered is, as it is told: a report at each piece were many."""
-
-    def __init__(self, clock: Clock, answers: Answers) -> None:
-        self._clock = clock
-        self._answers = answers
-        self._before_bytes: int | None = None  # taken before it was ordered; None: nothing was
-        self._told_s = 0.0
-        self._told_bytes = 0
-
-    def begin(self) -> None:
-        self._before_bytes, self._told_bytes = self._answers.taken_bytes, 0
-        self._told_s = self._clock.monotonic_s() - TELL_EVERY_S
-
-    @property
-    def told_bytes(self) -> int:
-        now, before = self._clock.monotonic_s(), self._before_bytes
-        if before is not None and now - self._told_s >= TELL_EVERY_S:
-            taken = self._answers.taken_bytes - before
-            if taken > self._told_bytes:  # of a file that was refused nothing is there any more
-                self._told_s, self._told_bytes = now, taken
-        return self._told_bytes
 
 
 def _replaces(new: AgentOrder, old: AgentOrder) -> bool:

@@ -26,7 +26,8 @@ from holdfast.checkpoint.manifest import BadManifest, decode_part, encode, merge
 from holdfast.checkpoint.pace import Pace
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.shards import Damaged, write_part
-from holdfast.checkpoint.slots import Slot, SlotFolder
+from holdfast.checkpoint.slot_folder import SlotFolder
+from holdfast.checkpoint.slots import Slot
 from holdfast.checkpoint.stores import NotStored, Store, open_store
 from holdfast.checkpoint.sweeping import Committed
 from holdfast.checkpoint.words import Seal

@@ -7,7 +7,8 @@ import msgspec
 import pytest
 import xxhash
 
-from holdfast.checkpoint.slots import Slot, SlotFolder
+from holdfast.checkpoint.slot_folder import SlotFolder
+from holdfast.checkpoint.slots import Slot
 from holdfast.checkpoint.words import Seal
 from holdfast.lab.chaos.injectors import checkpoint, snapshots
 from holdfast.lab.chaos.scenarios import SCENARIOS, chosen

@@ -7,11 +7,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from holdfast.checkpoint import slots  # noqa: E402 - after the check that torch is there
+from holdfast.checkpoint import slot_folder  # noqa: E402 - after the check that torch is there
 from holdfast.checkpoint.bill import Bill  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
-from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
+from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -70,8 +70,8 @@ def test_what_slots_of_this_job_have_already_counts_as_room(
     folders = [SlotFolder(tmp_path / name) for name in ("r0", "r1")]
     for folder in folders:
         folder.slots[0].make(1 << 20)
-    monkeypatch.setattr(slots, "free_bytes", lambda folder: 100)
-    monkeypatch.setattr(slots.cgroup, "free_bytes", lambda: 50)
+    monkeypatch.setattr(slot_folder, "free_bytes", lambda folder: 100)
+    monkeypatch.setattr(slot_folder.cgroup, "free_bytes", lambda: 50)
     assert folders[0].node_room_bytes() == (2 << 20) + 50
-    monkeypatch.setattr(slots.cgroup, "free_bytes", lambda: None)
+    monkeypatch.setattr(slot_folder.cgroup, "free_bytes", lambda: None)
     assert folders[0].node_room_bytes() == (2 << 20) + 100

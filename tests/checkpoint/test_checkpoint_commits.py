@@ -13,7 +13,7 @@ from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
 from waiting import eventually  # noqa: E402
 
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
-from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
+from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
 from holdfast.checkpoint.words import Skipped  # noqa: E402
 from holdfast.protocol.messages import Restore, Stored, UploadLimits  # noqa: E402
 

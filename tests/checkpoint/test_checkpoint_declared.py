@@ -14,7 +14,7 @@ from holdfast.checkpoint.layout import MANIFEST, Shard, folder_name  # noqa: E40
 from holdfast.checkpoint.manifest import Part, encode, merge  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
-from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
+from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
 from holdfast.checkpoint.stores.file import FileStore  # noqa: E402
 from holdfast.protocol.messages import Restore  # noqa: E402
 from holdfast.protocol.topology import Axis, Topology  # noqa: E402

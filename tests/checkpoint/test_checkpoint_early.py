@@ -18,7 +18,8 @@ from waiting import eventually  # noqa: E402
 
 from holdfast.checkpoint.early import PIECE_BYTES, SHARE, Early  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
-from holdfast.checkpoint.slots import SLOTS, SlotFolder  # noqa: E402
+from holdfast.checkpoint.rotation import SLOTS  # noqa: E402
+from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
 from holdfast.kit.clock import SystemClock  # noqa: E402
 from holdfast.protocol.messages import Restore  # noqa: E402
 

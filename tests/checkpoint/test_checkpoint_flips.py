@@ -14,7 +14,7 @@ from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
 from holdfast.checkpoint.rotation import SLOTS  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
-from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
+from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
 from holdfast.checkpoint.words import SEAL, Seal, Skipped  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -16,7 +16,8 @@ from waiting import eventually  # noqa: E402 - after the check that torch is the
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.layout import parse_head  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
-from holdfast.checkpoint.slots import SlotFolder, mapped  # noqa: E402
+from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
+from holdfast.checkpoint.slots import mapped  # noqa: E402
 from holdfast.checkpoint.tensors import view  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -24,7 +24,8 @@ from holdfast.checkpoint.layout import parse_head  # noqa: E402
 from holdfast.checkpoint.marks import SAMPLED_BYTES, Marks, differing  # noqa: E402
 from holdfast.checkpoint.overlap import TRIALS, Overlap  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
-from holdfast.checkpoint.slots import SlotFolder, mapped  # noqa: E402
+from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
+from holdfast.checkpoint.slots import mapped  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

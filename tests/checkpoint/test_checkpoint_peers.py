@@ -16,7 +16,7 @@ from waiting import eventually  # noqa: E402
 from holdfast.checkpoint.agent_protocol import AgentOrder  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer, CheckpointRefused  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
-from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
+from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
 from holdfast.protocol.messages import Peer, Restore  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -15,7 +15,8 @@ from holdfast.checkpoint import tree  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
-from holdfast.checkpoint.slots import Slot, SlotFolder  # noqa: E402
+from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
+from holdfast.checkpoint.slots import Slot  # noqa: E402
 from holdfast.checkpoint.words import Seal  # noqa: E402
 from holdfast.protocol.messages import Restore, Snapshot  # noqa: E402
 

@@ -17,7 +17,8 @@ from holdfast.checkpoint.layout import parse_head  # noqa: E402
 from holdfast.checkpoint.manifest import decode_part  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.shards import Damaged, write_part  # noqa: E402
-from holdfast.checkpoint.slots import Slot, SlotFolder  # noqa: E402
+from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
+from holdfast.checkpoint.slots import Slot  # noqa: E402
 from holdfast.checkpoint.stores import Buffer, StoreError  # noqa: E402
 from holdfast.checkpoint.stores.file import FileStore  # noqa: E402
 from holdfast.checkpoint.upload import Upload  # noqa: E402

@@ -13,7 +13,7 @@ from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.load_state import MOST  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
-from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
+from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
 from holdfast.protocol.messages import Restore  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -24,7 +24,7 @@ subprocess.run(mount, check=True)
 from holdfast.checkpoint.checkpointer import Checkpointer
 from holdfast.checkpoint.memory import Memory
 from holdfast.checkpoint.settings import Settings
-from holdfast.checkpoint.slots import SlotFolder
+from holdfast.checkpoint.slot_folder import SlotFolder
 from holdfast.protocol.topology import Topology
 
 root, store = pathlib.Path(sys.argv[1]), int(sys.argv[2])

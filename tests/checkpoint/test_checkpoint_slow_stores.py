@@ -7,7 +7,7 @@ from threading import Event, Thread
 import pytest
 from waiting import DEADLINE_S
 
-from holdfast.checkpoint.storekeeper import TELL_EVERY_S, Saved
+from holdfast.checkpoint.progress import TELL_EVERY_S, Progress
 from holdfast.checkpoint.stores import FLUSH_BYTES, Buffer, PermanentStoreError
 from holdfast.checkpoint.stores.file import FileStore
 from holdfast.checkpoint.timed_store import LONGEST_STALL_S, STALL_S, Answers, Timed
@@ -115,7 +115,7 @@ def test_what_was_told_of_a_snapshot_is_not_taken_back_by_a_refusal() -> None:
     clock = Clock()
     answers = Answers(clock)
     answers.taken_bytes = 500
-    saved = Saved(clock, answers)
+    saved = Progress(clock, answers)
     saved.begin()
     told = []
     for taken in (700, 400, 900):

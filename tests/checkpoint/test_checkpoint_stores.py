@@ -74,7 +74,7 @@ def test_under_a_slow_upload_the_newest_snapshot_of_all_ranks_keeps_advancing(
     torch = pytest.importorskip("torch")
     from holdfast.checkpoint.checkpointer import Checkpointer
     from holdfast.checkpoint.settings import Settings
-    from holdfast.checkpoint.slots import SlotFolder
+    from holdfast.checkpoint.slot_folder import SlotFolder
 
     monkeypatch.setattr(uploads, "open_store", lambda url: SlowStore(str(tmp_path / "store")))
     ended, notes, ranks, saves = threading.Event(), list[str](), range(2), 100

@@ -15,7 +15,7 @@ from waiting import eventually
 from holdfast.checkpoint.layout import folder_name, part_name
 from holdfast.checkpoint.manifest import decode_part, merge
 from holdfast.checkpoint.shards import write_part
-from holdfast.checkpoint.slots import SlotFolder
+from holdfast.checkpoint.slot_folder import SlotFolder
 from holdfast.checkpoint.stores.file import FileStore
 from holdfast.protocol.messages import Restore
 from holdfast.workload.main import main

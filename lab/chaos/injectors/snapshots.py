@@ -12,7 +12,8 @@ from random import Random
 
 from msgspec.structs import replace
 
-from holdfast.checkpoint.slots import Slot, SlotFolder
+from holdfast.checkpoint.slot_folder import SlotFolder
+from holdfast.checkpoint.slots import Slot
 from holdfast.checkpoint.words import Seal
 from holdfast.keeper import processes
 from holdfast.keeper.state import NodeRecord
