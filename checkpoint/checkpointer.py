@@ -5,9 +5,9 @@ not be saved is counted, logged, and reported by the agent. A restore that canno
 """
 
 import logging
-import mmap
-from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, ExitStack
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -16,13 +16,12 @@ import xxhash
 from msgspec.structs import replace
 from torch.optim import Optimizer
 
-from holdfast.checkpoint import peers, reshard, rng, saved, tree
+from holdfast.checkpoint import peers, reshard, restoring, rng, tree
 from holdfast.checkpoint.alone import Alone, CannotBegin
 from holdfast.checkpoint.bill import Bill
 from holdfast.checkpoint.copying import movable
 from holdfast.checkpoint.declared import check_keys, checked_shards
-from holdfast.checkpoint.dtensors import local
-from holdfast.checkpoint.fetch import Foreign, Identity, Refused, refuse
+from holdfast.checkpoint.expected import expected_bytes
 from holdfast.checkpoint.filling import Area, Claim
 from holdfast.checkpoint.layout import (
     PLAN_KEY,
@@ -31,41 +30,25 @@ from holdfast.checkpoint.layout import (
     ShardPlan,
     Spec,
     lay_out,
-    parse_head,
 )
 from holdfast.checkpoint.load_state import Fitting
 from holdfast.checkpoint.overlap import Overlap
 from holdfast.checkpoint.plan import writers
-from holdfast.checkpoint.reshard import Wanted
+from holdfast.checkpoint.restoring import RestoreFailed
 from holdfast.checkpoint.rotation import FOR_PEERS, SLOTS, due
 from holdfast.checkpoint.saved import Saved
 from holdfast.checkpoint.settings import Settings, from_environment, outside
 from holdfast.checkpoint.slot_folder import SlotFolder
 from holdfast.checkpoint.slots import NoRoom, Slot
-from holdfast.checkpoint.stores import StoreError, open_store
-from holdfast.checkpoint.tensors import spec, view
-from holdfast.checkpoint.together import ElsewhereRefused
+from holdfast.checkpoint.stores import open_store
+from holdfast.checkpoint.tensors import spec
 from holdfast.checkpoint.words import Seal, Skipped
-from holdfast.protocol.messages import EARLIER, Restore
+from holdfast.protocol.messages import Restore
 from holdfast.protocol.topology import Axis
 from holdfast.telemetry import current
 from holdfast.telemetry.pauses import during
 
-MARGIN_BYTES = 1 << 20
-"""Room in a slot that is made early for headers, random generators and scalars."""
-
 _LOG = logging.getLogger("holdfast.checkpoint")
-
-
-class RestoreFailed(Exception):
-    """What all ranks agreed to start from cannot be had here; the message says why."""
-
-
-class CheckpointRefused(RestoreFailed):
-    """The step, in memory or store, cannot be believed or read: the job goes back to an older one.
-
-    The driver knows it by this name (`protocol.faults.CHECKPOINT_REFUSED`).
-    """
 
 
 class Checkpointer:
@@ -191,8 +174,7 @@ class Checkpointer:
         if wanted is None:
             self._forget_after(-1)
         else:
-            source = self._memory if wanted.source == "memory" else self._store
-            with source(wanted, lambda: reshard.wanted(state, shards or {})) as found:
+            with self._found(wanted, state, shards or {}) as found:
                 fitting = Fitting(state, found.tree, found.find, partly=found.partly)
                 generators = tree.build(found.generators, found.own)
                 fitting.check(*found.wrong(), *rng.misfits(generators))
@@ -200,7 +182,7 @@ class Checkpointer:
                 fitting.carry_out()
                 rng.put_back(generators)
         if self._folder is not None:
-            self._ask_room(self._folder, _expected_bytes(state))
+            self._ask_room(self._folder, expected_bytes(state))
         if current.recorder is not None:
             current.recorder.starts_at(wanted.step if wanted else 0)
         return wanted.step if wanted else None
@@ -368,72 +350,21 @@ class Checkpointer:
         )
         _LOG.log(logging.INFO if bill.enough else logging.WARNING, "%s", bill)
 
-    @property
-    def _identity(self) -> Identity:
-        settings = self._settings
-        return Identity(settings.job, settings.world_size, settings.topology)
+    def _found(
+        self, wanted: Restore, state: Mapping[str, Any], shards: Mapping[str, Shard]
+    ) -> AbstractContextManager[Saved]:
+        if wanted.source == "memory":
+            if self._folder is None:
+                raise AssertionError("restore() has looked")
+            return restoring.from_memory(self._settings, self._folder, wanted)
+        holds = partial(reshard.wanted, state, shards)
+        return restoring.from_store(self._settings, wanted, holds)
 
     def _forget_after(self, last: int) -> None:
         """Break the seals of a history that no longer is: steps after what all agreed on."""
         for slot, seal in self._folder.sealed() if self._folder else ():
             if seal.step > last:
                 slot.break_seal()
-
-    def _fetch(self, folder: SlotFolder, wanted: Restore, what: str) -> None:
-        """What is only in another node's memory is put into this one's."""
-        rank, here = self._settings.rank, folder.find(step=wanted.step, epoch=wanted.epoch)
-        if here is not None or (peer := wanted.peers.get(rank)) is None:
-            return
-        named = (self._settings.job, rank, wanted.step, wanted.epoch)
-        try:
-            peers.fetch(peer, peers.key_of(self._settings.store_url), folder, named)
-        except (OSError, peers.Refused, NoRoom) as error:
-            raise CheckpointRefused(f"{what}: its copy on {peer.address}: {error}") from error
-
-    @contextmanager
-    def _memory(self, wanted: Restore, _: Callable[[], Wanted]) -> Iterator[Saved]:
-        if self._folder is None:
-            raise AssertionError("restore() has looked")
-        what = f"step {wanted.step} in the memory of this node"
-        self._fetch(self._folder, wanted, what)
-        found = self._folder.find(step=wanted.step, epoch=wanted.epoch)
-        if found is None:
-            raise CheckpointRefused(f"{what}: not there")
-        slot, seal = found
-        if stranger := self._identity.refuses(Identity(seal.job, seal.world_size, seal.topology)):
-            raise RestoreFailed(f"{what}: {stranger}")
-        if seal.rank != self._settings.rank:
-            raise RestoreFailed(f"{what}: it is rank {seal.rank}'s, this is {self._settings.rank}")
-        with slot.locked(exclusive=False) as fd:
-            known = slot.known_sum(seal)
-            if fd is None or known is None:
-                raise CheckpointRefused(f"{what}: its checksum is not known")
-            if known != slot.digest(fd, seal):
-                slot.break_seal()
-                raise CheckpointRefused(f"{what}: its checksum does not match")
-            data = mmap.mmap(fd, 0, mmap.MAP_SHARED | mmap.MAP_POPULATE)
-            placed = parse_head(memoryview(data)).tensors
-
-            def find(name: str) -> torch.Tensor:
-                return view(memoryview(data), placed[name])
-
-            state, generators = tree.decode(bytes(seal.tree))
-            yield Saved(state, generators, find, find)
-
-    @contextmanager
-    def _store(self, wanted: Restore, holds: Callable[[], Wanted]) -> Iterator[Saved]:
-        place = None
-        of = replace(self._identity, job="") if wanted.epoch == EARLIER else self._identity
-        try:
-            place = saved.place(self._settings, wanted)
-            with saved.in_store(*place, rank=self._settings.rank, of=of, holds=holds) as found:
-                yield found
-        except Foreign as error:
-            raise RestoreFailed(str(error)) from error
-        except (Refused, StoreError) as error:
-            if place is not None and not isinstance(error, ElsewhereRefused):
-                refuse(*place, str(error))
-            raise CheckpointRefused(str(error)) from error
 
 
 def _optimizers(given: Optimizer | Collection[Optimizer]) -> tuple[Optimizer, ...]:
@@ -445,22 +376,3 @@ def _optimizers(given: Optimizer | Collection[Optimizer]) -> tuple[Optimizer, ..
                 "it writes. Leave it out: its tensors are copied within `save`."
             )
     return several
-
-
-def _expected_bytes(state: Mapping[str, Any]) -> int:
-    """About what one slot of this state will need, its optimizers' coming state included."""
-    specs = {name: spec(name, one) for name, one in tree.take_apart(state).tensors.items()}
-    growth = sum(_growth_bytes(value) for value in state.values())
-    return lay_out(specs, {}).size_bytes + growth + MARGIN_BYTES
-
-
-def _growth_bytes(value: object) -> int:
-    """What an optimizer that has not stepped yet is going to keep for its parameters."""
-    if not isinstance(value, torch.optim.Optimizer) or value.state:
-        return 0
-    total = 0
-    for group in value.param_groups:
-        parts = [local(one) for one in group["params"]]
-        size = sum(one.numel() * one.element_size() for one in parts)
-        total += size * (2 if "betas" in group else 1 if group.get("momentum") else 0)
-    return total

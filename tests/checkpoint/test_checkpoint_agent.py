@@ -11,8 +11,8 @@ from checkpoint_agent import Start  # noqa: E402 - after the check for torch
 from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
 from waiting import DEADLINE_S, eventually  # noqa: E402
 
-from holdfast.checkpoint.checkpointer import CheckpointRefused  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
+from holdfast.checkpoint.restoring import CheckpointRefused  # noqa: E402
 from holdfast.protocol.messages import Restore  # noqa: E402
 
 pytestmark = pytest.mark.torch

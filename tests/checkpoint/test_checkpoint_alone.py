@@ -14,8 +14,9 @@ from checkpoint_agent import AgentProcess  # noqa: E402 - after the check for to
 from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
 from forked import forked  # noqa: E402
 
-from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed  # noqa: E402
+from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.load_state import Mismatch  # noqa: E402
+from holdfast.checkpoint.restoring import RestoreFailed  # noqa: E402
 from holdfast.checkpoint.stores import PermanentStoreError, TemporaryStoreError  # noqa: E402
 from holdfast.checkpoint.stores.file import FileStore  # noqa: E402
 

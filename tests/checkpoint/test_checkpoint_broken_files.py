@@ -12,9 +12,10 @@ torch = pytest.importorskip("torch")
 
 from checkpoint_job import Job  # noqa: E402 - after the check for torch
 
-from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed  # noqa: E402
+from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.fetch import whole  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
+from holdfast.checkpoint.restoring import RestoreFailed  # noqa: E402
 from holdfast.checkpoint.stores.file import FileStore  # noqa: E402
 from holdfast.checkpoint.upload import Upload  # noqa: E402
 from holdfast.protocol.messages import Restore, Snapshot, Stored  # noqa: E402

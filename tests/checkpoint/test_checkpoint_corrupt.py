@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 from checkpoint_agent import Start  # noqa: E402 - after the check for torch
 from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
 
-from holdfast.checkpoint.checkpointer import CheckpointRefused  # noqa: E402
+from holdfast.checkpoint.restoring import CheckpointRefused  # noqa: E402
 from holdfast.protocol.messages import Restore, Stored  # noqa: E402
 from holdfast.protocol.topology import Topology  # noqa: E402
 

@@ -8,11 +8,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed  # noqa: E402 - needs torch
+from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402 - needs torch
 from holdfast.checkpoint.fetch import Identity  # noqa: E402
 from holdfast.checkpoint.layout import MANIFEST, Shard, folder_name  # noqa: E402
 from holdfast.checkpoint.manifest import Part, encode, merge  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
+from holdfast.checkpoint.restoring import RestoreFailed  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
 from holdfast.checkpoint.stores.file import FileStore  # noqa: E402

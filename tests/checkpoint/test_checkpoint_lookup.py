@@ -197,7 +197,8 @@ def test_what_a_rank_could_not_believe_is_read_through_at_the_next_look_up(
     store: Watched, tmp_path: Path
 ) -> None:
     pytest.importorskip("torch")
-    from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed
+    from holdfast.checkpoint.checkpointer import Checkpointer
+    from holdfast.checkpoint.restoring import RestoreFailed
 
     damage(tmp_path, 30)
     assert steps(store) == [30, 20, 10], "nobody has read it yet"

@@ -14,7 +14,8 @@ from checkpoint_agent import AgentProcess, Start  # noqa: E402 - after the check
 from waiting import eventually  # noqa: E402
 
 from holdfast.checkpoint.agent_protocol import AgentOrder  # noqa: E402
-from holdfast.checkpoint.checkpointer import Checkpointer, CheckpointRefused  # noqa: E402
+from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
+from holdfast.checkpoint.restoring import CheckpointRefused  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
 from holdfast.protocol.messages import Peer, Restore  # noqa: E402
@@ -117,7 +118,7 @@ def test_a_copy_with_a_flipped_bit_is_not_believed(tmp_path: Path, start: Start)
     with slot.data.open("r+b") as file:
         file.seek(seal.used_bytes - 3)
         file.write(b"\x55")
-    two.agents[0].kill()  # it makes slots
+    two.agents[0].kill()  # it may be writing there
     shutil.rmtree(tmp_path / "node0")
     with pytest.raises(CheckpointRefused, match="its checksum does not match"):
         restored(two, 2, two.peer)

@@ -12,8 +12,9 @@ torch = pytest.importorskip("torch")
 import numpy as np  # noqa: E402 - after the check that torch is there
 
 from holdfast.checkpoint import tree  # noqa: E402
-from holdfast.checkpoint.checkpointer import Checkpointer, RestoreFailed  # noqa: E402
+from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.memory import Memory  # noqa: E402
+from holdfast.checkpoint.restoring import RestoreFailed  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
 from holdfast.checkpoint.slots import Slot  # noqa: E402

@@ -15,12 +15,13 @@ from checkpoint_agent import AgentProcess  # noqa: E402 - after the check for to
 from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
 
 from holdfast.checkpoint import ranges as ranges_module  # noqa: E402
-from holdfast.checkpoint.checkpointer import Checkpointer, CheckpointRefused  # noqa: E402
+from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.fetch import Refused  # noqa: E402
 from holdfast.checkpoint.layout import Shard  # noqa: E402
 from holdfast.checkpoint.load_state import Mismatch  # noqa: E402
 from holdfast.checkpoint.manifest import File  # noqa: E402
 from holdfast.checkpoint.ranges import Ranges  # noqa: E402
+from holdfast.checkpoint.restoring import CheckpointRefused  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.shards import Sums  # noqa: E402
 from holdfast.checkpoint.stores.file import FileStore  # noqa: E402
