@@ -230,7 +230,7 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     for stage, took in last["stages_s"].items():
         before = round(begin / total * WATERFALL_CHARACTERS) if total else 0
         width = max(1, round(took / total * WATERFALL_CHARACTERS)) if total else 1
-        lines.append(f"        {stage:9}{' ' * before}{'━' * width} {took:.2f} s")
+        lines.append(f"        {stage:11}{' ' * before}{'━' * width} {took:.2f} s")
         begin += took
     return lines
 
