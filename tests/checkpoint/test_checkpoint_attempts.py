@@ -11,7 +11,7 @@ from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
 
 from holdfast.checkpoint.agent_protocol import AgentOrder  # noqa: E402
 from holdfast.checkpoint.layout import BEGIN, folder_name  # noqa: E402
-from holdfast.checkpoint.slots import SlotFolder  # noqa: E402
+from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
 from holdfast.checkpoint.stores.file import FileStore  # noqa: E402
 from holdfast.checkpoint.upload import Upload  # noqa: E402
 from holdfast.protocol.messages import Stored, UploadLimits  # noqa: E402
