@@ -27,6 +27,10 @@ class Mismatch(ValueError):
     """The saved state does not fit the state to restore into: how, by path; nothing was changed."""
 
 
+OVERLAPS = 1
+"""Of torch's MemOverlap (2.15): elements share memory for sure."""
+
+
 class Taken:
     """A state taken apart: its tree, its tensors by name (no copies), and the tied ones' names."""
 
@@ -41,6 +45,11 @@ class Taken:
         if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_sparse:
             raise Unsaveable(
                 f"{name}: a {type(tensor).__name__} ({tensor.layout}). Save a plain tensor."
+            )
+        if torch._debug_has_internal_overlap(tensor) == OVERLAPS:
+            raise Unsaveable(
+                f"{name}: several of its elements are the same memory (`expand`), so it cannot be "
+                "restored in place. Save a clone of it."
             )
         # A view that is lazily conjugated or negated has its base's memory, and other values.
         lazy = (tensor.is_conj(), tensor.is_neg())

@@ -146,6 +146,14 @@ def test_what_cannot_be_saved_is_refused_by_its_path(value: Any) -> None:
         Checkpointer().save(1, {"deep": [{"x": value}]})
 
 
+def test_a_tensor_that_could_not_be_restored_in_place_is_refused() -> None:
+    """Else it is found at the first fault, half way through a restore."""
+    with pytest.raises(tree.Unsaveable, match=r"^a\.b: several .* the same memory"):
+        tree.take_apart({"a": {"b": torch.ones(1).expand(5)}})
+    views = {"row": torch.ones(3, 4)[1], "turned": torch.ones(3, 4).T, "one": torch.ones(1, 1)}
+    assert tree.take_apart(views).tensors.keys() == views.keys()
+
+
 def test_torchs_types_are_saved_as_tensors_of_their_type(tmp_path: Path) -> None:
     taken = tree.take_apart(
         {"a": np.arange(3, dtype="f4"), "b": b"xy", "c": torch.zeros(2).to(torch.complex128)}
