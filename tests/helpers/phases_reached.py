@@ -181,7 +181,7 @@ def _replacing(stage: Stage, job: str) -> Iterator[None]:
 
 def _restoring(stage: Stage, job: str) -> Iterator[None]:
     stage.runs(job)
-    with _standing_still(stage.launchers()):
+    with _standing_still(stage.launchers()), _standing_still(stage.named("spare")):
         (rank,) = stage.named("rank-0")
         os.kill(rank, signal.SIGKILL)
         yield
