@@ -258,7 +258,7 @@ def test_a_rank_that_takes_too_much_memory_dies_of_it_and_not_its_executor(
 ) -> None:
     if "no memory cgroups" in plane.kubectl("describe", "node", "node-1"):
         pytest.skip("no memory cgroups here; the node says so")
-    resources = {"requests": {"memory": "64Mi"}, "limits": {"memory": "600Mi"}}
+    resources = {"requests": {"memory": "64Mi"}, "limits": {"memory": "900Mi"}}
     pod = {"image": "holdfast-executor:1", "resources": resources}
     name, once = "greedy", {"user": {"restarts": 0, "windowS": 600}}
     apply(plane, name, GREEDY, nodes=1, ranksPerNode=2, pod=pod, recovery=once)
@@ -266,7 +266,7 @@ def test_a_rank_that_takes_too_much_memory_dies_of_it_and_not_its_executor(
     assert (end["phase"], end["incident"]["kind"]) == ("Failed", "out-of-memory")
     told = [entry.why for entry in entries_in(folder) if name in entry.jobs]
     assert any(
-        "rank 1 on" in why and "the limit of all ranks there is 600 MiB" in why for why in told
+        "rank 1 on" in why and "the limit of all ranks there is 900 MiB" in why for why in told
     )
     assert left.status["phase"] == "Succeeded", "the path was played before"
 
