@@ -107,6 +107,16 @@ def test_a_strike_is_told_with_the_fault_that_it_is_for() -> None:
     assert "1 strike: rank 0 on n0 died of SIGKILL" in told
 
 
+def test_a_report_that_came_after_a_fault_does_not_hide_it() -> None:
+    known = {"opened": 1, "blame": Blame.UNKNOWN, "found_s": 1.0, "node": "n0", "closed_s": 2.0}
+    fault = Incident(id=1, kind=Kind.RANK_CRASHED, summary="it died", faults=1, **known)  # type: ignore[arg-type]
+    report = Incident(id=2, kind=Kind.LINK_DOWN, summary="it flapped", faults=0, **known)  # type: ignore[arg-type]
+    state = State(nodes={"n0": FREE}, incidents={1: fault, 2: report})
+    assert why_node(Written([APPEARED]), state, FREE, now=9.0).origin  # type: ignore[arg-type]
+    state = State(nodes={"n0": FREE}, incidents={2: report})
+    assert not why_node(Written([APPEARED]), state, FREE, now=9.0).origin  # type: ignore[arg-type]
+
+
 def test_a_strike_of_long_ago_is_told_no_more() -> None:
     """A node that nothing has befallen since kept it for ever, as one of lately."""
     struck = replace(FREE, record=Record(facts=(STRUCK,)))

@@ -420,8 +420,10 @@ def _prospect(node: Node, out: Quarantined, again: str) -> str:
 
 
 def _last_about(state: State, node: str) -> Incident | None:
+    """The last fault, or where there was none the last report: one may come after the other."""
     about = [each for each in state.incidents.values() if node in (each.node, *each.nodes)]
-    return max(about, key=lambda incident: incident.id, default=None)
+    faults = [incident for incident in about if incident.faults]
+    return max(faults or about, key=lambda incident: incident.id, default=None)
 
 
 def _when(driver_s: float | None, entries: Sequence[Entry]) -> str:
