@@ -21,8 +21,8 @@ from holdfast.protocol.reentry import AtRest, Begin, Enter, Rest
 
 REST_LIMIT_S = 1.5
 """From the order to rest until a rank has left its function and its groups: what `finally` blocks
-may take. Ranks in gloo took .1 s on a busy machine; about one in twenty waits on in torch 2.15
-though its connections are closed, and is forked."""
+may take. Some ranks in gloo wait on in torch 2.15 though their connections are closed, and are
+forked."""
 MAX_PACKET_BYTES = 65_536
 _CREDENTIALS = struct.Struct("3i")
 """Of the other end, unix(7): pid, user, group."""

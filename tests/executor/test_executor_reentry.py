@@ -261,7 +261,7 @@ holdfast.run(train)
 
 
 ROUNDS = 8
-"""Of a kill each. One survivor in twenty is caught in a wait of gloo's, and then forked."""
+"""Of a kill each. Some survivors are caught in a wait of gloo's, and then forked."""
 
 
 @pytest.mark.torch
