@@ -1,13 +1,14 @@
 """From a CUDA device into a slot, on a stream beside the training's. Used by `overlap` in ranks.
 
-Written with care and never run: no machine that this was made on has a GPU. The slot's pages are
-registered with the driver, so that the device writes them by itself; where that is refused the
-copies go through torch's own buffers, and take longer.
+The slot's pages are registered with the driver, so that the device writes them by itself; where
+that is refused, as it is of files on a disk, the copies go through torch's own buffers, and take
+longer.
 """
 
 import logging
 import weakref
 from collections.abc import Mapping
+from threading import Thread
 
 import torch
 
@@ -21,7 +22,6 @@ class DeviceCopy:
     """Made by the thread that trains, whose work so far the copy waits for; run by another one."""
 
     def __init__(self, area: Area, tensors: Mapping[str, torch.Tensor], marks: Marks) -> None:
-        _register(area)
         self._area = area
         self._marks = marks
         devices = {tensor.device for tensor in tensors.values()}
@@ -35,6 +35,7 @@ class DeviceCopy:
 
     def run(self) -> None:
         """Returns once all bytes are in the slot. The tensors are held until then."""
+        _register(self._area, next(iter(self._streams)))
         for device, stream in self._streams.items():
             with torch.cuda.stream(stream):
                 self._area.put(self._by_device[device], wait=False)
@@ -55,14 +56,24 @@ def _stream(device: torch.device) -> torch.cuda.Stream:
 _REGISTERED: "weakref.WeakSet[Area]" = weakref.WeakSet()
 
 
-def _register(area: Area) -> None:
-    """Once for each area; what it maps is given back before it goes."""
-    if area in _REGISTERED:
-        return
-    _REGISTERED.add(area)
-    cudart = torch.cuda.cudart()  # type: ignore[no-untyped-call]
-    address, size_bytes = area.place
-    if code := int(cudart.cudaHostRegister(address, size_bytes, 0)):
-        _LOG.warning("a slot cannot be pinned (cudaHostRegister: %d); copies take longer", code)
-        return
-    weakref.finalize(area, cudart.cudaHostUnregister, address)
+def _register(area: Area, device: torch.device) -> None:
+    """Once for each area; what it maps is given back before it goes.
+
+    In a thread of its own: CUDA keeps a refusal for the thread that asked, and whoever starts a
+    kernel there next is told of it.
+    """
+    if area not in _REGISTERED:
+        _REGISTERED.add(area)
+        thread = Thread(target=_ask, args=(area, device), name="pin", daemon=True)
+        thread.start()
+        thread.join()
+
+
+def _ask(area: Area, device: torch.device) -> None:
+    with torch.cuda.device(device):
+        cudart = torch.cuda.cudart()  # type: ignore[no-untyped-call]
+        address, size_bytes = area.place
+        if code := int(cudart.cudaHostRegister(address, size_bytes, 0)):
+            _LOG.warning("a slot cannot be pinned (cudaHostRegister: %d); copies take longer", code)
+            return
+        weakref.finalize(area, cudart.cudaHostUnregister, address)

@@ -5,7 +5,7 @@ not count: one element in every 16 KiB is compared, too, so that a write to a wh
 16 KiB of one in a row, shows.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import torch
 
@@ -22,25 +22,39 @@ class Marks:
     def __init__(self, tensors: Mapping[str, torch.Tensor]) -> None:
         self._tensors = tensors
         self._versions = {name: tensor._version for name, tensor in tensors.items()}
-        self._samples = _samples(tensors)
+        self._alike = _alike(tensors)
+        self._samples = self._sampled(tensors)
 
     def land(self) -> None:
         """Have the samples in the host's memory; on the stream that is current."""
-        self._samples = {kind: sample.cpu() for kind, sample in self._samples.items()}
+        self._samples = [sample.cpu() for sample in self._samples]
 
     def written(self, copies: Mapping[str, torch.Tensor]) -> str | None:
         """A tensor that was written to since, or whose copy is not what it was then."""
         for name, version in self._versions.items():
             if self._tensors[name]._version != version:
                 return name
-        found = _samples(copies)
-        if all(torch.equal(found[kind], self._samples[kind]) for kind in found):
-            return None
-        return next(
-            name
-            for name in copies
-            if not torch.equal(*(_part(of, copies, name) for of in (found, self._samples)))
-        )
+        found = self._sampled(copies)
+        for names, now, then in zip(self._alike, found, self._samples, strict=True):
+            if not torch.equal(now, then):
+                lengths = [_sample(copies[name]).numel() for name in names]
+                pairs = zip(now.split(lengths), then.split(lengths), strict=True)
+                return next(
+                    name for name, pair in zip(names, pairs, strict=True) if not torch.equal(*pair)
+                )
+        return None
+
+    def _sampled(self, tensors: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+        return [torch.cat([_sample(tensors[name]) for name in names]) for names in self._alike]
+
+
+def _alike(tensors: Mapping[str, torch.Tensor]) -> list[list[str]]:
+    """Names of those whose samples can lie in one tensor: on one device, of one element size. What
+    Adam counts in is on the CPU, whatever it keeps beside it."""
+    alike: dict[tuple[int, torch.device], list[str]] = {}
+    for name, tensor in tensors.items():
+        alike.setdefault((tensor.element_size(), tensor.device), []).append(name)
+    return [*alike.values()]
 
 
 def differing(pairs: Mapping[str, tuple[torch.Tensor, torch.Tensor]]) -> str | None:
@@ -59,24 +73,5 @@ def _bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().view(_BITS[tensor.element_size()])
 
 
-Samples = dict[int, torch.Tensor]
-"""By element size, those of all tensors in order."""
-
-
-def _samples(tensors: Mapping[str, torch.Tensor]) -> Samples:
-    parts: dict[int, list[torch.Tensor]] = {}
-    for tensor in tensors.values():
-        parts.setdefault(tensor.element_size(), []).append(_sampled(tensor))
-    return {size: torch.cat(each) for size, each in parts.items()}
-
-
-def _sampled(tensor: torch.Tensor) -> torch.Tensor:
+def _sample(tensor: torch.Tensor) -> torch.Tensor:
     return _bits(tensor).reshape(-1)[:: SAMPLED_BYTES // tensor.element_size()]
-
-
-def _part(samples: Samples, tensors: Mapping[str, torch.Tensor], name: str) -> torch.Tensor:
-    """That tensor's of all samples."""
-    size = tensors[name].element_size()
-    alike: Iterable[str] = [one for one in tensors if tensors[one].element_size() == size]
-    lengths = [_sampled(tensors[one]).numel() for one in alike]
-    return torch.split(samples[size], lengths)[list(alike).index(name)]

@@ -62,6 +62,7 @@ def register(app: typer.Typer) -> None:
         epilog=examples(
             "holdfast bench checkpoint",
             "holdfast bench checkpoint --gib 0.1 --rounds 1 --json",
+            "holdfast bench checkpoint --device cuda",
         ),
     )(checkpoint)
     bench.command(
@@ -237,17 +238,26 @@ def analysis(
     return int(parts.BENCH_SCALE.load().run("analysis", rounds=rounds, as_json=json))
 
 
+class Device(StrEnum):
+    """Where the state of `bench checkpoint` lies."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
 def checkpoint(
     rounds: Annotated[int, typer.Option(min=1, help="Runs of each kind of state.")] = 3,
     gib: Annotated[
         float, typer.Option(min=0.001, max=64.0, help="Size of the state; it is needed 12 times.")
     ] = 1.0,
+    device: Annotated[Device, typer.Option(help="Where the state lies.")] = Device.CPU,
     json: Json = False,
 ) -> int:
     """What a checkpoint costs a rank: to save, to restore, while it is written to the store; beside
     torch.save and torch's distributed checkpoints.
     """
-    return int(parts.BENCH.load().run("checkpoint", rounds=rounds, as_json=json, gib=gib))
+    options = {"gib": gib, "device": device.value}
+    return int(parts.BENCH.load().run("checkpoint", rounds=rounds, as_json=json, **options))
 
 
 def evidence(

@@ -7,8 +7,10 @@ tells of it as a condition of the Node, and by the driver's adapter, which reads
 from holdfast.protocol.faults import Origin, Weight
 
 XIDS: dict[int, tuple[str, Weight, Origin | None]] = {
-    13: ("graphics engine exception", Weight.RESTART, Origin.USER),
-    31: ("memory page fault", Weight.RESTART, Origin.USER),
+    13: ("graphics engine exception", Weight.REPORT, Origin.USER),
+    31: ("memory page fault", Weight.REPORT, Origin.USER),
+    43: ("a program was stopped for its own fault", Weight.REPORT, Origin.USER),
+    45: ("cleared up after a program that ended", Weight.REPORT, None),
     48: ("double-bit ECC error", Weight.CONCLUSIVE, Origin.GPU),
     63: ("row remapping recorded", Weight.REPORT, Origin.GPU),
     64: ("row remapping failed", Weight.SUSPECT, Origin.GPU),
@@ -21,7 +23,11 @@ XIDS: dict[int, tuple[str, Weight, Origin | None]] = {
     154: ("GPU recovery action changed", Weight.SUSPECT, Origin.GPU),
 }
 """What each XID is, what may be done, and where it comes from: faults.md, row 29, after NVIDIA's
-XID catalogue. 13 and 31 are what an illegal access of the script leads to."""
+XID catalogue. 13, 31 and 43 are what a fault of a script leads to (43 was seen after an assertion
+on an H100): CUDA refuses whatever that process asks for next, so it ends by itself, with its own
+words. Nobody is restarted for it: the kernel speaks of every process of the machine, also of those
+of other jobs and people.
+"""
 UNKNOWN = ("not in the table", Weight.REPORT, None)
 """Of any other XID."""
 

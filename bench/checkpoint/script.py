@@ -1,4 +1,5 @@
-"""One rank saves and restores its state, by each way in turn: `script.py FOLDER KIND TURNS GIB`.
+"""One rank saves and restores its state, by each way in turn: `script.py FOLDER KIND TURNS GIB
+DEVICE`.
 
 Started by `holdfast run`, twice: it kills itself once it has saved, and the next attempt restores.
 Writes a line of JSON for each measurement to FOLDER/measured. KIND is `tensors` or `module`.
@@ -37,6 +38,8 @@ STORED_AT = 50
 """The first step that goes to the store, by default."""
 STEPS = 40
 """Of training, before and at least while a checkpoint is written."""
+BATCH = {"cpu": 64, "cuda": 16_384}
+"""Of the step that is saved after: on an H100, too, it takes as long as training steps do."""
 FIRST = ("first", "second", "third", "fourth")
 
 
@@ -51,10 +54,10 @@ class Holder(torch.nn.Module):
 class Bench:
     """The state, what is copied into, and where measurements go."""
 
-    def __init__(self, folder: Path, kind: str, gib: float) -> None:
+    def __init__(self, folder: Path, kind: str, gib: float, device: torch.device) -> None:
         size = int(gib * (1 << 30)) // 4 // TENSORS
-        self.folder, self.kind, self.gib = folder, kind, gib
-        self.tensors = [torch.empty(size) for _ in range(TENSORS)]
+        self.folder, self.kind, self.gib, self.device = folder, kind, gib, device
+        self.tensors = [torch.empty(size, device=device) for _ in range(TENSORS)]
         self.state: dict[str, Any] = {"model": self._model()}
         self._measured = (folder / "measured").open("a", buffering=1)
 
@@ -68,9 +71,16 @@ class Bench:
         self._measured.write(json.dumps(row) + "\n")
 
     def took_s(self, call: Callable[[], object]) -> float:
+        self.settled()
         began_s = time.monotonic()
         call()
+        self.settled()
         return time.monotonic() - began_s
+
+    def settled(self) -> None:
+        """Nothing that was given to the device is to be done yet."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
 
     def plain(self) -> dict[str, Any]:
         """As torch's own ways take it."""
@@ -80,12 +90,13 @@ class Bench:
 
 def save_all(bench: Bench, checkpointer: Checkpointer, turns: int) -> None:
     """The first four of ours, each after a warm copy; then all ways in turn."""
-    warm = [torch.ones_like(one) for one in bench.tensors]
+    pinned = bench.device.type == "cuda"
+    warm = [torch.ones(one.shape, pin_memory=pinned) for one in bench.tensors]
     into, path = str(bench.folder / "dcp"), bench.folder / "torch.pt"
     figure = f"save of {bench.gib:g} GiB, blocked"
 
     def copied() -> None:
-        torch._foreach_copy_(warm, [one.detach() for one in bench.tensors])
+        torch._foreach_copy_(warm, [one.detach() for one in bench.tensors], non_blocking=pinned)
 
     for step, which in enumerate(FIRST, 1):
         bench.tell(COPY, f"{which} {figure}", bench.took_s(copied))
@@ -110,6 +121,7 @@ def saving(bench: Bench, checkpointer: Checkpointer, step: int) -> Callable[[], 
 
 def begun(bench: Bench) -> tuple[float, Any]:
     """What an asynchronous save of torch's keeps the rank for, and its end to be waited for."""
+    bench.settled()
     began_s = time.monotonic()
     into = str(bench.folder / "dcp-async")
     pending = async_save(bench.plain(), checkpoint_id=into)
@@ -133,40 +145,40 @@ def trained_meanwhile(bench: Bench, checkpointer: Checkpointer) -> None:
         _, pending = begun(bench)
         return lambda: bool(pending.done())
 
-    trained_s(lambda: False)  # nothing is measured that happens once
+    trained_s(bench, lambda: False)  # nothing is measured that happens once
     for system, begin in ((OURS, ours), (ASYNC, torchs)):
-        bench.tell(system, figure, share(begin), "")
+        bench.tell(system, figure, share(bench, begin), "")
 
 
-def share(begin: Callable[[], Callable[[], bool]]) -> float:
+def share(bench: Bench, begin: Callable[[], Callable[[], bool]]) -> float:
     """What a step takes before and after, over what it takes meanwhile."""
-    before_s = trained_s(lambda: False)
-    during_s = trained_s(begin(), math.inf)
-    return (before_s + trained_s(lambda: False)) / 2 / during_s
+    before_s = trained_s(bench, lambda: False)
+    during_s = trained_s(bench, begin(), math.inf)
+    return (before_s + trained_s(bench, lambda: False)) / 2 / during_s
 
 
-def trained_s(ended: Callable[[], bool], steps: float = STEPS) -> float:
+def trained_s(bench: Bench, ended: Callable[[], bool], steps: float = STEPS) -> float:
     """A step's mean, over so many steps, one at least, or until it has ended."""
-    taken_s = [step_s()]
+    taken_s = [bench.took_s(lambda: work(bench.device))]
     while len(taken_s) < steps and not ended():
-        taken_s.append(step_s())
+        taken_s.append(bench.took_s(lambda: work(bench.device)))
     return sum(taken_s) / len(taken_s)
 
 
-def step_s() -> float:
-    """A step of training that keeps one core busy."""
-    began_s = time.monotonic()
-    values = torch.ones(384, 384)
+def work(device: torch.device) -> None:
+    """A step of training that keeps one core, or the device, busy for some milliseconds."""
+    size = 4096 if device.type == "cuda" else 384
+    values = torch.ones(size, size, device=device)
     for _ in range(12):
-        values = (values @ values) / 384.0
-    return time.monotonic() - began_s
+        values = (values @ values) / size
 
 
 def saved_each_step(bench: Bench, turns: int) -> None:
     """A step of a model with AdamW, and a save after it, in three ways in turn."""
-    width = 1024
+    width, device = 1024, bench.device
     layers = max(1, round(bench.gib * (1 << 30) / (3 * 4 * width * width)))
     model = torch.nn.Sequential(*(torch.nn.Linear(width, width) for _ in range(layers)))
+    model.to(device)
     optimizer = torch.optim.AdamW(model.parameters())
     state = {"model": model, "optimizer": optimizer}
     ways = {
@@ -178,7 +190,7 @@ def saved_each_step(bench: Bench, turns: int) -> None:
 
     def step(saver: Checkpointer | None) -> None:
         optimizer.zero_grad()
-        model(torch.randn(64, width)).square().mean().backward()
+        model(torch.randn(BATCH[device.type], width, device=device)).square().mean().backward()
         optimizer.step()
         if saver is not None:
             saver.save(next(numbers), state)
@@ -211,9 +223,9 @@ def torch_loaded(bench: Bench) -> None:
         mine.detach().copy_(found)
 
 
-def main(folder: Path, kind: str, turns: int, gib: float) -> None:
+def main(folder: Path, kind: str, turns: int, gib: float, device: torch.device) -> None:
     dist.init_process_group("gloo")
-    bench, checkpointer = Bench(folder, kind, gib), Checkpointer.from_env()
+    bench, checkpointer = Bench(folder, kind, gib, device), Checkpointer.from_env()
     if os.environ["TORCHELASTIC_RESTART_COUNT"] != "0":
         restore_all(bench, checkpointer)
         return
@@ -229,4 +241,10 @@ def main(folder: Path, kind: str, turns: int, gib: float) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
+    main(
+        Path(sys.argv[1]),
+        sys.argv[2],
+        int(sys.argv[3]),
+        float(sys.argv[4]),
+        torch.device(sys.argv[5]),
+    )

@@ -18,6 +18,11 @@ _COLLECTIVE_FILES = re.compile(
     r"/torch/distributed/(distributed_c10d|c10d_logger|_functional_collectives|rendezvous)\.py$"
 )
 _COLLECTIVE_ERRORS = frozenset({"DistBackendError", "DistNetworkError", "DistStoreError"})
+_OWN = re.compile(
+    r"NCCL error in: .*(invalid (usage|argument)|unhandled cuda error)|unsupported NCCL"
+    r"|nccl(InvalidUsage|InvalidArgument|UnhandledCudaError)"
+)
+"""What NCCL says to a rank of its own doing, or of its own device. No peer's death comes so."""
 _RAISED_BY_TORCH = frozenset({"", "RuntimeError", "DistError"})
 """What an error of a collective is else: a TimeoutError, e.g. of a download, is the script's."""
 _FRAME = re.compile(r'^ *File "(?P<file>[^"\n]+)", line \d', re.MULTILINE)
@@ -25,6 +30,8 @@ _FRAME = re.compile(r'^ *File "(?P<file>[^"\n]+)", line \d', re.MULTILINE)
 
 def in_collective(message: str, trace: str, exception: str) -> bool:
     """Whether a rank died of not reaching its peers: likely the echo of another one's death."""
+    if _OWN.search(message):
+        return False
     if exception in _COLLECTIVE_ERRORS:
         return True
     if exception not in _RAISED_BY_TORCH or not _PEER_LOST.search(message):

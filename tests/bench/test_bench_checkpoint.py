@@ -38,3 +38,13 @@ def test_a_run_that_fails_says_what_it_said_last(
     monkeypatch.setattr(benchmark, "SCRIPT", tmp_path / "not-there.py")
     with pytest.raises(Incomplete, match="there is no script"):
         [*benchmark.run(tmp_path, "module", 0.01)]
+
+
+def test_a_device_that_is_not_here_is_said_before_anything_is_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(benchmark.torch.cuda, "is_available", lambda: False)
+    said: list[str] = []
+    with pytest.raises(Incomplete, match=r"--device cuda: torch .* finds no GPU here"):
+        benchmark.measure(1, lambda one: None, said.append, gib=0.01, device="cuda")
+    assert said == []

@@ -319,6 +319,14 @@ def test_what_is_no_number_and_did_not_change_was_not_written_to() -> None:
     assert differing({"w": (torch.zeros(1), -torch.zeros(1))}) == "w", "bit for bit"
 
 
+def test_tensors_of_several_devices_are_watched_together() -> None:
+    """AdamW counts its steps on the CPU, whatever device it keeps its averages on."""
+    tensors = {"average": torch.zeros(8, device="meta"), "step": torch.zeros(1)}
+    marks = Marks(tensors)
+    tensors["step"].add_(1)
+    assert marks.written({name: torch.zeros(one.shape) for name, one in tensors.items()}) == "step"
+
+
 def test_what_does_not_lie_as_in_the_slot_is_copied_at_once(tmp_path: Path) -> None:
     parameter = torch.nn.Parameter(torch.arange(6.0).reshape(2, 3).t())
     empty = torch.nn.Parameter(torch.empty(0))

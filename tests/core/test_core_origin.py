@@ -102,6 +102,26 @@ ENDS = {
         ),
         (RAISED, Origin.GPU, Sure.NOT_SURE),
     ),
+    "no GPU to be seen": (
+        ended("RuntimeError: No CUDA GPUs are available"),
+        (RAISED, Origin.GPU, Sure.NOT_SURE),
+    ),
+    "two ranks on one GPU": (  # as torch 2.11 said on an H100
+        ended(
+            "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/"
+            "c10d/NCCLUtils.cpp:93, invalid usage (run with NCCL_DEBUG=WARN for details), NCCL "
+            "version 2.28.9"
+        ),
+        (RAISED, Origin.USER, Sure.LIKELY),
+    ),
+    "CUDA in NCCL": (
+        ended(
+            "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:93, unhandled cuda "
+            "error (run with NCCL_DEBUG=INFO for details), NCCL version 2.28.9\n"
+            "ncclUnhandledCudaError: Call to CUDA function failed."
+        ),
+        (RAISED, Origin.GPU, Sure.NOT_SURE),
+    ),
     "NCCL that lost a peer": (
         ended(
             "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3690, remote "

@@ -1,6 +1,7 @@
 """NCCL's RAS: spoken to over TCP, its answers in few words, and whatever else is on its port.
 
-The answers in `nccl/` were written by hand after NCCL's source: no GPU has said them.
+The answers in `nccl/` were written by hand after NCCL's source, but for `alone-2.28.9`, which NCCL
+said of one rank on an H100.
 """
 
 import mmap
@@ -53,6 +54,11 @@ def asked(behave: Any) -> bytes | None:
 def test_of_a_job_that_is_well_nobody_stands_out() -> None:
     well = told(record("well"))
     assert (well.version, well.communicators, well.world, well.ranks) == ("2.30.7", 1, 4, ())
+
+
+def test_what_nccl_really_says_is_read() -> None:
+    alone = told(record("alone-2.28.9"), {862: 0})
+    assert (alone.version, alone.communicators, alone.world, alone.ranks) == ("2.28.9", 1, 1, ())
 
 
 def test_who_is_behind_is_told_of_the_largest_communicator_with_its_rank_in_the_job() -> None:

@@ -29,8 +29,10 @@ def findings(watch: Watch, heartbeat: Heartbeat, now: float = 1.0) -> list[Any]:
         (119, Weight.CONCLUSIVE, Blame.INFRASTRUCTURE),
         (120, Weight.CONCLUSIVE, Blame.INFRASTRUCTURE),
         (94, Weight.RESTART, Blame.INFRASTRUCTURE),
-        (13, Weight.RESTART, Blame.USER),
-        (31, Weight.RESTART, Blame.USER),
+        (13, Weight.REPORT, Blame.USER),
+        (31, Weight.REPORT, Blame.USER),
+        (43, Weight.REPORT, Blame.USER),
+        (45, Weight.REPORT, Blame.UNKNOWN),
         (74, Weight.SUSPECT, Blame.INFRASTRUCTURE),
         (63, Weight.REPORT, Blame.UNKNOWN),
         (999, Weight.REPORT, Blame.UNKNOWN),
@@ -62,7 +64,7 @@ def test_another_line_of_the_kernel_weighs_what_its_table_says_and_is_no_word_of
 
 
 def test_every_xid_of_the_fault_list_is_in_the_table() -> None:
-    assert set(XIDS) == {13, 31, 48, 63, 64, 74, 79, 94, 95, 119, 120, 154}
+    assert set(XIDS) == {13, 31, 43, 45, 48, 63, 64, 74, 79, 94, 95, 119, 120, 154}
 
 
 def nic(up: bool, changes: int, errors: float = 0.0) -> NicRates:

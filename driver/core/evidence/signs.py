@@ -92,6 +92,10 @@ _OF_WORDS = {
         _O.USER, _S.LIKELY, "an illegal access: 41 of 62 that were looked into were the script's"
     ),
     "gpu-memory": Sign(_O.USER, _S.LIKELY, "it wants more memory of the GPU than there is"),
+    "nccl-usage": Sign(
+        _O.USER, _S.LIKELY, "NCCL was asked for what it does not do, as for two ranks on one GPU"
+    ),
+    "nccl-device": Sign(_O.GPU, _S.NOT_SURE, "CUDA failed in NCCL, which does not say over what"),
     "nccl-link": Sign(_O.NETWORK, _S.LIKELY, "NCCL tells of a link that fails"),
     "nccl-remote": Sign(_O.NETWORK, _S.LIKELY, "NCCL lost a peer that nobody saw die"),
     "nccl-watchdog": Sign(

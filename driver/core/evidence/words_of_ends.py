@@ -29,6 +29,7 @@ WORDS: dict[str, Words] = {
     "gpu-ecc": Words(r"(?i)uncorrectable (ECC|NVLink) error"),
     "gpu-gone": Words(
         r"(?i)no CUDA-capable device is detected|CUDA-capable device\(s\) is/are busy"
+        r"|No CUDA GPUs are available"
         r"|Found no NVIDIA driver on your system"
         r"|hardware stack error|GPU is lost|system not yet initialized|fallen off the bus"
     ),
@@ -36,6 +37,11 @@ WORDS: dict[str, Words] = {
         r"(?i)illegal memory access|device-side assert|misaligned address|illegal instruction was"
     ),
     "gpu-memory": Words(r"(?i)(CUDA|HIP) (error: )?out of memory|CUBLAS_STATUS_ALLOC_FAILED"),
+    "nccl-usage": Words(
+        r"nccl(InvalidUsage|InvalidArgument)|NCCL error in: .*invalid (usage|argument)"
+        r"|Duplicate GPU detected"
+    ),
+    "nccl-device": Words(r"ncclUnhandledCudaError|NCCL error in: .*unhandled cuda error"),
     "nccl-link": Words(
         r"NET/IB ?: .*(error|status=)|(?i:socketProgress|connection closed by remote peer).*NCCL"
         r"|NCCL WARN .*(Connection closed|(?i:transport retry|unreachable|timed out))"

@@ -117,7 +117,7 @@ ROWS: tuple[Scenario, ...] = (
         "xid-13",
         "a program of the user's reads what is not its own, as an XID says",
         _says(_XID.format(13, "Graphics Exception: ESR 0x504648=0x1000e")),
-        replace(OF_HARDWARE, blame=("user",)),
+        _FAULT_TOLD,
         needs_links=True,
     ),
     Scenario(
