@@ -302,8 +302,10 @@ class Checkpointer:
         return True
 
     def _area(self, slot: Slot, layout: Layout) -> Area:
+        # Also those of others that were emptied for this one: what is mapped is not free.
+        self._areas = {each: area for each, area in self._areas.items() if area.maps(each)}
         area = self._areas.get(slot)
-        if area is None or not area.maps(slot):
+        if area is None:
             area = self._areas[slot] = Area(slot)
         area.prepare(layout)
         return area

@@ -12,6 +12,7 @@ import torch
 
 from holdfast.checkpoint.copying import Copy, Part, pieces_of
 from holdfast.checkpoint.layout import Layout
+from holdfast.checkpoint.pinning import pin
 from holdfast.checkpoint.rotation import LEAST, candidates, in_need
 from holdfast.checkpoint.slot_folder import SlotFolder
 from holdfast.checkpoint.slots import SPARE_BYTES, NoRoom, Slot, free_bytes, no_room
@@ -159,6 +160,9 @@ class Area:
         Without `wait` it is only in the current stream's queue then.
         """
         filled = [name for name in tensors if name in self._views]
+        devices = {tensors[name].device for name in filled if tensors[name].is_cuda}
+        if devices:
+            pin(self, next(iter(devices)))
         if filled:
             with torch.no_grad():
                 torch._foreach_copy_(

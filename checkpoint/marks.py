@@ -38,7 +38,7 @@ class Marks:
         for names, now, then in zip(self._alike, found, self._samples, strict=True):
             if not torch.equal(now, then):
                 lengths = [_sample(copies[name]).numel() for name in names]
-                pairs = zip(now.split(lengths), then.split(lengths), strict=True)
+                pairs = zip(torch.split(now, lengths), torch.split(then, lengths), strict=True)
                 return next(
                     name for name, pair in zip(names, pairs, strict=True) if not torch.equal(*pair)
                 )

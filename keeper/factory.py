@@ -6,7 +6,6 @@ machine's own network. The emulator has another factory, whose nodes are namespa
 
 import json
 import os
-import shutil
 import signal
 import socket
 import sys
@@ -16,11 +15,11 @@ from typing import Protocol
 
 from holdfast.keeper import processes
 from holdfast.keeper.host import Config
+from holdfast.keeper.memory import Memory, memory_root
 from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.kit.files import private_folder, write_atomic
 from holdfast.protocol.nodeenv import Drivers
 
-SHARED_MEMORY = Path("/dev/shm")
 COMMANDS = {
     "executor": [sys.executable, "-P", "-m", "holdfast.executor.main"],
     "daemon": [sys.executable, "-P", "-m", "holdfast.daemon.main"],
@@ -114,8 +113,10 @@ class LocalNodes:
     def __init__(self, needs: NodeNeeds, *, reboots: bool = True) -> None:
         self.reboots = reboots
         self._needs = needs
+        self._memory = Memory()
 
     def prepare(self, state: KeeperState) -> None:
+        self._memory.hold(state.run_id)
         state.kind = state.kind or "processes of this machine"
         for node in state.nodes.values():
             node.memory = node.memory or str(memory_root(state.run_id) / node.name)
@@ -131,7 +132,7 @@ class LocalNodes:
         processes.kill_marked(state.run_id, HOLDFAST_NODE=node.name)
 
     def close(self, state: KeeperState) -> None:
-        shutil.rmtree(memory_root(state.run_id), ignore_errors=True)
+        self._memory.remove(state.run_id)
 
     def _start(self, state: KeeperState, node: NodeRecord) -> int | OSError:
         try:
@@ -171,33 +172,6 @@ def spawn_host(
         setsigmask=[],
         setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGCHLD],
     )
-
-
-def memory_root(run_id: str) -> Path:
-    """The run's folder in shared memory; one that no live process is marked with is swept."""
-    return SHARED_MEMORY / f"holdfast-{run_id}"
-
-
-def sweep_memory() -> list[Path]:
-    """Remove the memory folders of runs of which no process lives; which ones it were."""
-    folders = list(SHARED_MEMORY.glob("holdfast-*"))  # listed first: a run has a process, then it
-    alive = live_runs()
-    swept = []
-    for folder in folders:
-        if folder.name.removeprefix("holdfast-") in alive:
-            continue
-        shutil.rmtree(folder, ignore_errors=True)  # another keeper may be sweeping it, too
-        if not folder.exists():  # else it is another user's: theirs to sweep
-            swept.append(folder)
-    return swept
-
-
-def live_runs() -> set[str]:
-    """Runs that have a process, this one's among them."""
-    mine = os.environ.get(processes.RUN_MARK, "")
-    return {mine} | {
-        processes.environment_of(pid).get(processes.RUN_MARK, "") for pid in processes.marked()
-    }
 
 
 def free_port() -> int:

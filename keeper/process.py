@@ -6,7 +6,8 @@ from pathlib import Path
 
 from holdfast.keeper import serve
 from holdfast.keeper import state as states
-from holdfast.keeper.factory import LocalNodes, NodeNeeds, free_port, sweep_memory
+from holdfast.keeper.factory import LocalNodes, NodeNeeds, free_port
+from holdfast.keeper.memory import sweep_memory
 from holdfast.keeper.settings import Settings, read
 from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.kit.logs import LazyLogger

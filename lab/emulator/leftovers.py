@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.keeper import processes
 from holdfast.keeper import state as states
-from holdfast.keeper.factory import memory_root
+from holdfast.keeper.memory import memory_root
 from holdfast.lab.emulator import cgroups
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from holdfast.keeper import processes, serve
 from holdfast.keeper import state as states
-from holdfast.keeper.factory import LocalNodes, NodeFactory, NodeNeeds, sweep_memory
+from holdfast.keeper.factory import LocalNodes, NodeFactory, NodeNeeds
+from holdfast.keeper.memory import sweep_memory
 from holdfast.keeper.process import Commands, loopback, new_cluster
 from holdfast.keeper.settings import Settings, common, parser
 from holdfast.keeper.state import KeeperState

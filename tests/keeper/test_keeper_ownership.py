@@ -18,7 +18,8 @@ from waiting import DEADLINE_S, eventually
 
 from holdfast.keeper import processes
 from holdfast.keeper import state as states
-from holdfast.keeper.factory import COMMANDS, memory_root
+from holdfast.keeper.factory import COMMANDS
+from holdfast.keeper.memory import MARK, memory_root
 from holdfast.protocol import exitcodes, lease
 
 pytestmark = pytest.mark.cluster
@@ -146,8 +147,9 @@ def test_the_next_start_sweeps_the_memory_of_a_run_that_was_killed_whole(keeper,
     with subprocess.Popen(["/bin/sleep", "1000"], env=marked) as holder:
         try:
             eventually(lambda: processes.environment_of(holder.pid), "its exec is over")
-            alive.mkdir()  # from now on others may sweep it, which start a keeper meanwhile
-            dead.mkdir()
+            for folder in (alive, dead):  # from now on others may sweep it, too
+                folder.mkdir()
+                (folder / MARK).touch()
             keeper.start()
             assert not dead.exists()
             assert alive.exists(), "a run with a process of its own is nobody's to sweep"
