@@ -68,13 +68,15 @@ def test_an_all_reduce_of_one_gpu_by_nccl() -> None:
     assert '"ok":true' in ended.stdout
 
 
-def test_nccl_answers_for_its_job(tmp_path: Path) -> None:
+def test_nccl_answers_for_its_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    address = ("127.0.0.1", free_port())  # its own port may be another job's here
+    monkeypatch.setenv("NCCL_RAS_ADDR", "{}:{}".format(*address))
     words = [sys.executable, "-c", STANDS, str(free_port())]
     with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as rank:
         assert rank.stdout is not None
         assert rank.stdin is not None
         assert rank.stdout.readline() == "stands\n"
-        data = Ras(SystemClock()).ask()
+        data = Ras(SystemClock(), address).ask()
         rank.stdin.close()
     print(data)
     assert data is not None

@@ -87,6 +87,7 @@ def test_killed_ranks_end_with_the_weights_of_a_run_left_alone(shell: Shell, way
         eventually(lambda: (marks(shell.folder, victim) or [(0, 0)])[-1][0] >= at)  # noqa: B023
         os.kill(marks(shell.folder, victim)[-1][1], signal.SIGKILL)
     output, said = running.communicate(timeout=100.0)
+    print(said)
     assert running.returncode == 0, said
     assert said.count("died of SIGKILL") == 2, said
     assert weights(output) == weights(alone.stdout), said
