@@ -127,8 +127,9 @@ def test_a_node_is_lost_with_the_kubelet_and_the_job_ends_as_if_it_had_not_been(
     kubelet, run_id = play.kubelet(), play.run_id()
     play.until("the link of node-", told)
     shown = list(told)
-    (line,) = play.out.readlines()
-    last: dict[str, Any] = json.loads(line)
+    lines = play.out.readlines()
+    assert len(lines) == 1, shown
+    last: dict[str, Any] = json.loads(lines[0])
     assert (last["verdict"], play.ended()) == ("passed", exitcodes.OK), shown
     assert (last["nodes"], last["ranks"], last["fault"]) == (4, 8, "node-unplugged")
     assert (len(last["evicted"]), last["innocent_evicted"]) == (1, 0)
