@@ -35,6 +35,8 @@ LOOK_S = 0.05
 SHOW_S = 0.2
 READY_S = 120.0
 JOB_S = 300.0
+ENDS_WITHIN_S = 30.0
+"""A job whose ranks have ended."""
 HURT, ALONE = ("demo", "demo-2", "demo-3"), "left-alone"
 FAILURES = (TooLate, Refused, NotThere, NotPossible)
 """Why the demo could not be played to its end; the message says it."""
@@ -126,13 +128,21 @@ class Demo:
         try:
             done = fault.do(self._lab, self.hurt, Random(HURT[0]))
         except NotThere:
-            if self._look(looker).phase not in FINISHED:
+            if not self._ends(looker):
                 raise
             return None
         self._scene = looker.strike(done, fault.expected)
         self._set(f"{done.said}, from outside")
         self._until(looker, lambda scene: scene.phase in FINISHED)
         return done
+
+    def _ends(self, looker: Looker) -> bool:
+        """Whether the job does: its ranks may be gone, and a busy driver not know of it yet."""
+        try:
+            self._until(looker, lambda scene: scene.phase in FINISHED, within_s=ENDS_WITHIN_S)
+        except TooLate:
+            return False
+        return True
 
     def _bring_back(self, incidents: list[dict[str, Any]]) -> None:
         """Evicted nodes are restored where they live, so that the cluster is the same again."""
@@ -164,11 +174,15 @@ class Demo:
         )
         return Looker(self._lab, name, steps, struck, self._restored)
 
-    def _until(self, looker: Looker, holds: Callable[[Scene], bool]) -> None:
-        deadline_s = time.monotonic() + JOB_S
+    def _until(
+        self, looker: Looker, holds: Callable[[Scene], bool], within_s: float = JOB_S
+    ) -> None:
+        deadline_s = time.monotonic() + within_s
         while not holds(self._look(looker)):
             if time.monotonic() > deadline_s:
-                raise TooLate(f"{self._act}: not done in {JOB_S:g} s. Logs: {self._lab.run.root}")
+                raise TooLate(
+                    f"{self._act}: not done in {within_s:g} s. Logs: {self._lab.run.root}"
+                )
             time.sleep(LOOK_S)
 
     def _look(self, looker: Looker) -> Scene:
