@@ -10,6 +10,7 @@ from threading import Event
 import msgspec
 import torch
 
+from holdfast.checkpoint import pages
 from holdfast.checkpoint.copying import Copy, Part, pieces_of
 from holdfast.checkpoint.layout import Layout
 from holdfast.checkpoint.pinning import pin
@@ -125,7 +126,8 @@ class Area:
     def __init__(self, slot: Slot) -> None:
         with slot.data.open("r+b") as file:
             self._file = _identity(slot)
-            self._memory = mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED | mmap.MAP_POPULATE)
+            self._memory = mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED)
+        pages.enter(*self.place)
         self._head = b""
         self._pieces: list[list[Part]] = []
         self._views: dict[str, torch.Tensor] = {}
