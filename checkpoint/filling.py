@@ -127,7 +127,7 @@ class Area:
         with slot.data.open("r+b") as file:
             self._file = _identity(slot)
             self._memory = mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED)
-        pages.enter(*self.place)
+        pages.enter(self._memory, to_write=True)
         self._head = b""
         self._pieces: list[list[Part]] = []
         self._views: dict[str, torch.Tensor] = {}

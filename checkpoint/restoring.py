@@ -3,14 +3,13 @@
 Used by the checkpointer. Must not give anything whose checksum was not compared.
 """
 
-import mmap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
 from msgspec.structs import replace
 
-from holdfast.checkpoint import peers, saved, tree
+from holdfast.checkpoint import digest, peers, saved, tree
 from holdfast.checkpoint.fetch import Foreign, Identity, Refused, refuse
 from holdfast.checkpoint.layout import parse_head
 from holdfast.checkpoint.reshard import Wanted
@@ -95,10 +94,11 @@ def _believed(slot: Slot, seal: Seal, what: str) -> Iterator[memoryview]:
         known = slot.known_sum(seal)
         if fd is None or known is None:
             raise CheckpointRefused(f"{what}: its checksum is not known")
-        if known != slot.digest(fd, seal):
+        data = slot.contents(fd, seal)
+        if data is None or known != digest.of_all(seal, data, threads=torch.get_num_threads()):
             slot.break_seal()
             raise CheckpointRefused(f"{what}: its checksum does not match")
-        yield memoryview(mmap.mmap(fd, 0, mmap.MAP_SHARED | mmap.MAP_POPULATE))
+        yield data
 
 
 def _fetch(settings: Settings, folder: SlotFolder, wanted: Restore, what: str) -> None:

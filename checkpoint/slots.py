@@ -16,12 +16,9 @@ from pathlib import Path
 
 import xxhash
 
-from holdfast.checkpoint import words
-from holdfast.checkpoint.digest import Running
+from holdfast.checkpoint import pages, words
 from holdfast.checkpoint.words import Seal
 from holdfast.kit.files import beside
-
-HASH_CHUNK_BYTES = 16 << 20
 
 SPARE_BYTES = 256 << 10
 """Left free beside the slots: a snapshot without room for its seal would be none."""
@@ -182,18 +179,16 @@ class Slot:
         head = os.pread(fd, seal.head_bytes, 0)
         return head if xxhash.xxh3_64_hexdigest(head) == seal.head_xxh3 else None
 
-    def digest(self, fd: int, seal: Seal) -> str | None:
-        """The checksum of the seal and of the data it speaks for, as they are now.
+    def contents(self, fd: int, seal: Seal) -> memoryview | None:
+        """What the seal speaks for, mapped as long as anything holds a piece of it.
 
         None where the header is not the one that was sealed, or the data is cut.
         """
         if os.fstat(fd).st_size < seal.used_bytes or self.header(fd, seal) is None:
             return None
-        running = Running(seal)
-        with mapped(fd, writable=False) as view:
-            for at in range(0, seal.used_bytes, HASH_CHUNK_BYTES):
-                running.update(view[at : min(at + HASH_CHUNK_BYTES, seal.used_bytes)])
-        return running.hexdigest()
+        memory = mmap.mmap(fd, 0, mmap.MAP_SHARED)
+        pages.enter(memory, to_write=False)
+        return memoryview(memory)[: seal.used_bytes]
 
 
 @contextmanager

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
+pytest.importorskip("torch._dynamo")  # every optimizer imports it: here, not in each child
 
-from waiting import eventually  # noqa: E402 - after the check that torch is there
+from slot_sums import sum_of  # noqa: E402 - after the check that torch is there
+from waiting import eventually  # noqa: E402
 
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.layout import parse_head  # noqa: E402
@@ -79,7 +81,7 @@ def check(folder: SlotFolder) -> int:
                     found = view(data, placed[name])
                     assert torch.equal(found, expected), f"{slot} {name} of step {seal.step}"
                     del found
-            assert slot.digest(fd, seal) == slot.known_sum(seal)
+            assert sum_of(slot, fd, seal) == slot.known_sum(seal)
     return len(sealed)
 
 

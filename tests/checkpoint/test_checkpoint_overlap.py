@@ -16,7 +16,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from waiting import DEADLINE_S  # noqa: E402 - after the check that torch is there
+from slot_sums import sum_of  # noqa: E402 - after the check that torch is there
+from waiting import DEADLINE_S  # noqa: E402
 
 from holdfast.checkpoint import copying  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
@@ -73,7 +74,7 @@ class Script:
         for slot, seal in self.folder.sealed():
             with slot.locked(exclusive=False) as fd:
                 assert fd is not None
-                assert slot.digest(fd, seal) == slot.known_sum(seal)
+                assert sum_of(slot, fd, seal) == slot.known_sum(seal)
                 with mapped(fd, writable=False) as data:
                     self.held[seal.step] = {
                         name: bytes(data[placed.begin : placed.end])
@@ -301,7 +302,7 @@ def test_a_rank_that_ends_right_after_a_save_has_sealed_it(tmp_path: Path, how: 
     assert newest[1].step == TRIALS + 2
     with newest[0].locked(exclusive=True) as fd:
         assert fd is not None
-        assert newest[0].digest(fd, newest[1]) == newest[0].known_sum(newest[1])
+        assert sum_of(newest[0], fd, newest[1]) == newest[0].known_sum(newest[1])
 
 
 def test_a_write_past_torch_to_16_kib_in_a_row_shows_wherever_it_is() -> None:

@@ -235,10 +235,10 @@ def test_an_agent_reads_no_snapshot_to_tell_of_it(
     for step in (1, 2):
         checkpointer.save(step, {"w": torch.ones(2)})
 
-    def read(slot: Slot, fd: int, seal: Seal) -> str | None:
+    def read(slot: Slot, fd: int, seal: Seal) -> memoryview:
         raise AssertionError(f"{slot} was read")
 
-    monkeypatch.setattr(Slot, "digest", read)
+    monkeypatch.setattr(Slot, "contents", read)
     assert [one.step for one in agree(tmp_path)] == [2, 1]
 
 

@@ -13,7 +13,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402 - after the check for torch
+from slot_sums import sum_of  # noqa: E402 - after the check for torch
+
+from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.filling import Area  # noqa: E402
 from holdfast.checkpoint.layout import parse_head  # noqa: E402
 from holdfast.checkpoint.overlap import TRIALS  # noqa: E402
@@ -67,7 +69,7 @@ class Script:
         for slot, seal in self.folder.sealed():
             with slot.locked(exclusive=False) as fd:
                 assert fd is not None
-                assert slot.digest(fd, seal) == slot.known_sum(seal)
+                assert sum_of(slot, fd, seal) == slot.known_sum(seal)
                 with mapped(fd, writable=False) as data:
                     self.held[seal.step] = {
                         name: bytes(data[placed.begin : placed.end])
