@@ -226,6 +226,7 @@ class Job(Value, frozen=True):
     submitted_s: float
     since_s: float  # in this phase
     wanted: Wanted = Wanted.RUN
+    ends: Phase | None = None  # as what, once its last step is saved: Succeeded or Failed
     why: str = ""  # the last decision, in a sentence
     waiting: str = ""  # what it waits for, if it does
     parked: str = ""  # why the driver leaves it alone for now: a defect of ours
@@ -326,6 +327,11 @@ class Job(Value, frozen=True):
     @property
     def finished(self) -> bool:
         return self.phase in FINISHED
+
+    @property
+    def goes_on(self) -> bool:
+        """People want it to run, and it has not come to its end."""
+        return self.wanted is Wanted.RUN and self.ends is None
 
     @property
     def world_size(self) -> int:
