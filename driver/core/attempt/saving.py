@@ -57,6 +57,9 @@ def is_saved(turn: Turn, job: Job) -> bool:
     if point is not None and job.save is None:
         rests = job.ends is None and job.wanted is Wanted.SUSPEND
         begin(turn, job, point, by_s=None if rests else turn.now + job.plan.grace_s)
+        turn.job(job.name, waiting=f"its last step, {point.step}, goes to the store")
+    if point is None:
+        turn.job(job.name, save=None, saving=None)
     return point is None or not goes_on(turn, job.name)
 
 

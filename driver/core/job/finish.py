@@ -86,13 +86,13 @@ def _killed(turn: Turn, name: str) -> str:
 
 def _save_and_end(turn: Turn, name: str, phase: Phase) -> None:
     """End it; first, what may be in its nodes' memory alone goes to the store."""
-    job = turn.jobs[name]
+    job = turn.job(name, save=None, saving=None)
     if job.phase in BEFORE_RANKS or not saving.may_be_left(turn, job):
         end(turn, name, phase)
         return
     turn.say(f"{name} saves its last step before it ends", name)
     _keep_first_causes(turn, name)
-    turn.job(name, ends=phase, save=None, saving=None)
+    turn.job(name, ends=phase)
     turn.drop_timers(name, Timer.SAVE, Timer.SAVE_FAILS)
     turn.move(name, Phase.SUSPENDING)
     if job.seated:

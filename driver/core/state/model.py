@@ -240,7 +240,7 @@ class Job(Value, frozen=True):
     attempt: int = 0
     stop: str = "kill"  # how ranks of the epoch before this one end
     rendezvous_host: str = field(default="", name="store_host")  # host when the epoch was opened
-    save: Stored | None = None  # goes from memory to the store before a node is left
+    save: Stored | None = None  # goes from memory to the store first; of who is over: did not
     saving: Saving | None = None  # how it gets on
     rendezvous: Rendezvous | None = None
     seats: tuple[Seat, ...] = ()  # the rank table, once ranks may run in this epoch
