@@ -133,8 +133,11 @@ def _hopeless(turn: Turn, job: Job, fault: Fault) -> str:
     """Why no restart can help, by what ranks have shown; "" where one may."""
     if not job.goes_on:
         return ""
-    if job.tally.ended and root_cause.unstartable(job, exits_of(turn.nodes, job)):
+    ended = exits_of(turn.nodes, job)
+    if job.tally.ended and root_cause.unstartable(job, ended):
         return "it cannot be started"
+    if job.tally.ended and version_before(job) is None and root_cause.misfits(ended):
+        return "another restart would not help"
     end = fault.signature
     if end is None or not end.unread or job.attempt > 1 or job.best_step:
         return ""
