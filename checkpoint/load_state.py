@@ -115,6 +115,11 @@ class Fitting:
 
     def _same(self, target: torch.Tensor, saved: torch.Tensor, path: str) -> bool:
         mine = local(target)
+        if mine.is_meta:
+            self._say(
+                path, "a tensor of the device meta here, which has no memory. `to_empty` first"
+            )
+            return False
         if saved.shape == mine.shape and saved.dtype == mine.dtype:
             return True
         here, there = (f"{one.dtype} {list(one.shape)}" for one in (mine, saved))
