@@ -1,12 +1,14 @@
 """A job that is stopped or suspended has its last step in the store before its nodes forget it."""
 
 import pytest
+from msgspec.structs import replace
 from suspects import STORING
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.effects import Instruct
-from holdfast.driver.core.state.model import Phase
-from holdfast.protocol.messages import Stored
+from holdfast.driver.core.effects import Allocate, Instruct
+from holdfast.driver.core.job.finish import KEPT_EXITS
+from holdfast.driver.core.state.model import Phase, Wanted
+from holdfast.protocol.messages import RankStatus, Stored
 
 ENDS = {e.StopRequested: Phase.STOPPED, e.SuspendRequested: Phase.SUSPENDED}
 
@@ -90,6 +92,7 @@ def test_a_job_that_is_over_saves_first(over):
     over.answer(snapshots=[(17, 1)], stored=[(17, 1), (10, 1)])
     assert over.phase is over.end
     assert over.job.places == ()
+    assert over.job.save is None
 
 
 def test_it_keeps_how_its_ranks_ended(storing):
@@ -107,11 +110,25 @@ def test_many_ends_are_counted_though_few_are_kept(training):
     assert life.job.ended == 20
 
 
+def test_of_many_failures_those_that_tell_why_and_the_furthest_are_kept_once(training):
+    none = e.Budget(restarts=0, window_s=3_600)
+    life = training(task=STORING, nodes=1, ranks_per_node=20, user=none)
+    bad = [RankStatus(rank=k, state="exited", exit_code=1, order=k + 1) for k in range(19)]
+    last = RankStatus(rank=19, state="exited", exit_code=0, order=20, step=17, sealed=True)
+    where = {"job": "job", "epoch": life.job.epoch, "node": "n0"}
+    life.do(e.RanksExited(**where, exits=(*bad, last), step=17))
+    life.wait(until_s=life.now + 5)
+    life.answer(snapshots=[(17, 1)], stored=[(17, 1)])
+    assert life.phase is Phase.FAILED
+    assert (len(life.job.exits), life.job.ended) == (KEPT_EXITS, 20)
+
+
 @pytest.mark.parametrize("error", ["it is away", ""], ids=["fails", "hangs"])
 def test_its_store_does_not_hold_it_for_ever(over, error):
     over.answer(snapshots=[(17, 1)], stored=[(10, 1)], store_error=error)
     over.wait(until_s=over.now + over.job.plan.grace_s + 21)
     assert over.phase is over.end
+    assert over.job.save == Stored(step=17, epoch=1), "people are told"
     why = "step 17 of job is not saved; step 10 is the last in its store"
     assert any(why in each and error in each for each in over.whys)
 
@@ -134,6 +151,48 @@ def test_a_node_that_is_gone_is_not_waited_for(over):
     assert over.phase is over.end
 
 
+def test_a_node_that_is_not_heard_is_left_and_nobody_blamed(over):
+    over.silence("n1")
+    over.answer(snapshots=[(17, 1)], stored=[(10, 1)], silent=["n1"])
+    over.wait(until_s=over.now + 60)
+    assert over.phase is over.end
+    assert over.evicted == []
+
+
+def test_no_other_node_is_taken_for_one_that_is_lost(training):
+    life = training(task=STORING, spare=1)
+    life.ends_well(sealed=True)
+    asked = len(life.ordered(Allocate))
+    life.lose("n1")
+    life.answer(snapshots=[(17, 1)], silent=["n1"])
+    assert life.phase is Phase.SUCCEEDED
+    assert len(life.ordered(Allocate)) == asked
+
+
+def test_who_is_evicted_by_a_person_is_left_once_the_step_is_saved(over):
+    over.do(e.NodeEvictRequested(node="n1", by="ada", reason="smoke"))
+    assert over.phase is Phase.SUSPENDING
+    over.answer(snapshots=[(17, 1)], stored=[(10, 1)])
+    over.answer(snapshots=[(17, 1)], stored=[(17, 1), (10, 1)])
+    assert over.phase is over.end
+    assert over.evicted == ["n1"]
+    assert over.job.save is None
+
+
+def test_where_it_is_parked_and_stopped_it_is_what_it_was(over):
+    parked = replace(over.job, parked="a defect of ours")
+    over.state = replace(over.state, jobs={"job": parked})
+    over.do(e.StopRequested(job="job", by="ada"))
+    assert over.phase is over.end
+
+
+def test_how_far_it_was_when_its_ranks_were_ended_is_kept(training):
+    life = training(task=STORING, deadline_s=100.0)
+    is_late(life)
+    life.do(e.RanksLeft(job="job", reached=e.Reached(step=18)))
+    assert life.job.reached == e.Reached(step=18)
+
+
 def test_an_executor_that_comes_back_still_has_the_step(over):
     over.answer(snapshots=[(17, 1)], stored=[(10, 1)])
     over.connect("n1", "n1-second")
@@ -153,6 +212,7 @@ def test_nobody_makes_it_something_else(over, asked):
     over.answer(snapshots=[(17, 1)], stored=[(10, 1)])
     over.do(asked(job="job", by="ada"))
     assert over.phase is Phase.SUSPENDING
+    assert over.job.wanted is not Wanted.SUSPEND
     over.answer(snapshots=[(17, 1)], stored=[(17, 1), (10, 1)])
     assert over.phase is over.end
 
@@ -179,6 +239,8 @@ def test_a_deadline_bounds_what_a_suspended_job_waits_for_its_store(training):
     life.answer(snapshots=[(17, 1)], stored=[(10, 1)])
     life.wait(until_s=life.job.submitted_s + 101)
     assert life.phase is Phase.SUSPENDING
+    life.do(e.ResumeRequested(job="job", by="ada", from_step=10))
+    assert (life.job.wanted, life.job.granted) == (Wanted.SUSPEND, None)
     life.wait(until_s=life.now + life.job.plan.grace_s + 21)
     assert life.phase is Phase.FAILED
 

@@ -169,7 +169,7 @@ def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str) -> None:
     turn.say(sentence, name)
     if job.parked:
         finish.stop(turn, name)
-    elif job.goes_on:
+    elif job.wanted is Wanted.RUN:
         _wind_down(turn, job)
 
 

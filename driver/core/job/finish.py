@@ -93,7 +93,6 @@ def _save_and_end(turn: Turn, name: str, phase: Phase) -> None:
     turn.say(f"{name} saves its last step before it ends", name)
     _keep_first_causes(turn, name)
     turn.job(name, ends=phase)
-    turn.drop_timers(name, Timer.SAVE, Timer.SAVE_FAILS)
     turn.move(name, Phase.SUSPENDING)
     if job.seated:
         open_epoch(turn, name)
