@@ -49,3 +49,12 @@ def test_a_store_that_is_gone_is_said_and_not_waited_for(shell: Shell) -> None:
     assert "a last checkpoint may not be" not in ended.stderr
     assert "step 17 did not reach it" in shell.asked("status").stdout
     assert shell.leftovers() == []
+
+
+def test_nothing_is_waited_for_where_a_script_keeps_no_snapshots(shell: Shell) -> None:
+    shell.script("train.py", "from holdfast import telemetry; telemetry.step(3)")
+    ended = shell.holdfast("run", "train.py")
+    assert ended.returncode == 0, ended.stderr
+    story = shell.asked("story").stdout
+    assert "is done: every rank ended with exit code 0" in story
+    assert "its last step" not in story
