@@ -191,7 +191,7 @@ class Checkpointer:
         except tree.Mismatch as error:
             raise misfit(self._settings, wanted, error) from None
         if fitting.left:
-            _LOG.warning("not in the checkpoint, and left as it is: %s", fitting.left)
+            _LOG.warning("what was restored are weights alone; as they were: %s", fitting.left)
         self._forget_after(wanted.step)
         fitting.carry_out()
         rng.put_back(generators)

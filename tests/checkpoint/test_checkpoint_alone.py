@@ -18,6 +18,7 @@ from safetensors.torch import save_file  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.load_state import Mismatch  # noqa: E402
 from holdfast.checkpoint.restoring import RestoreFailed  # noqa: E402
+from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.stores import (  # noqa: E402
     PermanentStoreError,
     TemporaryStoreError,
@@ -25,6 +26,8 @@ from holdfast.checkpoint.stores import (  # noqa: E402
 )
 from holdfast.checkpoint.stores.file import FileStore  # noqa: E402
 from holdfast.checkpoint.tools.one_file import read_file  # noqa: E402
+from holdfast.protocol.messages import EARLIER, Restore  # noqa: E402
+from holdfast.protocol.topology import Topology  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -287,7 +290,26 @@ def test_weights_of_others_are_begun_from_and_the_rest_of_the_state_stays(
     assert torch.equal(mine.weight, theirs.weight)
     assert optimizer.param_groups[0]["lr"] == 0.25
     assert found["data"] == {"position": 7}
-    assert "not in the checkpoint, and left as it is: optimizer, data" in caplog.text
+    assert "what was restored are weights alone; as they were: optimizer, data" in caplog.text
+
+
+def test_each_of_several_ranks_has_them(tmp_path: Path) -> None:
+    theirs, mine = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    settings = Settings(
+        job="job",
+        epoch=1,
+        rank=1,
+        world_size=2,
+        topology=Topology(dp=2),
+        slots=tmp_path / "r1",
+        store_url=(tmp_path / "own").as_uri(),
+        begin_from=of_others(tmp_path, dict(theirs.state_dict())),
+        restore=Restore(source="store", step=0, epoch=EARLIER),
+    )
+    found = {"model": mine, "rate": torch.ones(1)}
+    assert Checkpointer(settings).restore(found) == 0
+    assert torch.equal(mine.weight, theirs.weight)
+    assert torch.equal(found["rate"], torch.ones(1))
 
 
 @pytest.mark.parametrize(
