@@ -70,8 +70,10 @@ def in_store(
         def wrong() -> list[str]:
             return [f"{folder}: {layout}", *cut.wrong] if layout and cut.wrong else cut.wrong
 
-        found = cut.tree, cut.generators, cut.find, cut.own
-        yield Saved(*found, partly=True, some=not written.job, wrong=wrong)
+        some = not written.job
+        yield Saved(
+            cut.tree, cut.generators, cut.find, cut.own, partly=True, some=some, wrong=wrong
+        )
 
 
 def _has_cut(manifest: Manifest, rank: int) -> bool:

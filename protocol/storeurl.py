@@ -4,6 +4,7 @@ Used by the job spec, which refuses every other, and by `checkpoint.stores`, whi
 """
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -89,7 +90,7 @@ def _no_place(url: str, _: str) -> Amiss:
     return Amiss("names no place.", f"Add one: {url}bucket/folder")
 
 
-_AMISS = {
+_AMISS: dict[str, Callable[[str, str], Amiss]] = {
     "file": _no_folder,
     **dict.fromkeys(HDFS, _no_hdfs),
     **dict.fromkeys(S3, _no_bucket),
