@@ -34,7 +34,7 @@ from holdfast.checkpoint.layout import (
 from holdfast.checkpoint.load_state import Fitting
 from holdfast.checkpoint.overlap import Overlap
 from holdfast.checkpoint.plan import writers
-from holdfast.checkpoint.restoring import RestoreFailed
+from holdfast.checkpoint.restoring import RestoreFailed, misfit
 from holdfast.checkpoint.rotation import FOR_PEERS, SLOTS, due
 from holdfast.checkpoint.saved import Saved
 from holdfast.checkpoint.settings import Settings, from_environment, outside
@@ -162,8 +162,8 @@ class Checkpointer:
         """Put back, in place, what all ranks agreed on; its step, or None for a fresh start.
 
         `shards` as in `save`: with it, or DTensors, ranks of another layout can have saved it.
-        Raises `RestoreFailed` where that is not here or not whole, `tree.Mismatch` where it does
-        not fit; the state is unchanged then.
+        Raises `RestoreFailed` where that is not here or not whole, `CheckpointMisfit` where it does
+        not fit; the state is unchanged then. What is not in weights of others is left as it is.
         """
         if self._folder is None and not self._settings.alone:
             return None
@@ -175,17 +175,26 @@ class Checkpointer:
             self._forget_after(-1)
         else:
             with self._found(wanted, state, shards or {}) as found:
-                fitting = Fitting(state, found.tree, found.find, partly=found.partly)
-                generators = tree.build(found.generators, found.own)
-                fitting.check(*found.wrong(), *rng.misfits(generators))
-                self._forget_after(wanted.step)
-                fitting.carry_out()
-                rng.put_back(generators)
+                self._put_back(found, wanted, state)
         if self._folder is not None:
             self._ask_room(self._folder, expected_bytes(state))
         if current.recorder is not None:
             current.recorder.starts_at(wanted.step if wanted else 0)
         return wanted.step if wanted else None
+
+    def _put_back(self, found: Saved, wanted: Restore, state: dict[str, Any]) -> None:
+        partly, some = found.partly, found.some
+        fitting = Fitting(state, found.tree, found.find, partly=partly, some=some)
+        generators = tree.build(found.generators, found.own)
+        try:
+            fitting.check(*found.wrong(), *rng.misfits(generators))
+        except tree.Mismatch as error:
+            raise misfit(self._settings, wanted, error) from None
+        if fitting.left:
+            _LOG.warning("what was restored are weights alone; as they were: %s", fitting.left)
+        self._forget_after(wanted.step)
+        fitting.carry_out()
+        rng.put_back(generators)
 
     # ------------------------------------------------------------ saving
 

@@ -58,7 +58,10 @@ class Identity(msgspec.Struct, frozen=True):
         """Why what `other` wrote is another job's; "" where it is not. "" is any job."""
         if not self.job or other.job in ("", self.job):
             return ""
-        return f"written by job {other.job!r}, this is job {self.job!r}. Give each its own store."
+        return (
+            f"written by job {other.job!r}, this is job {self.job!r}. Give each its own store; to "
+            "go on from that one, name it: begin_from (beginFrom, --begin-from)."
+        )
 
     def refuses(self, other: "Identity") -> str:
         """Why what `other` wrote is not for this one, as it lies; "" where it is."""

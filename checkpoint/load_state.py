@@ -36,9 +36,13 @@ class Fitting:
     nothing else has changed where one of them refuses.
     """
 
-    def __init__(self, target: Any, tree: Tree, find: Find, *, partly: bool = False) -> None:
+    def __init__(
+        self, target: Any, tree: Tree, find: Find, *, partly: bool = False, some: bool = False
+    ) -> None:
         self.wrong: list[str] = []
+        self.left = ""  # keys of the state of which the checkpoint has nothing, by right
         self._partly = partly  # the checkpoint has tensors of other ranks, too, which stay there
+        self._some = some  # it is made of a file of weights
         self._find = find
         self._first: list[Callable[[], object]] = []
         self._then: list[Callable[[], object]] = []
@@ -111,6 +115,11 @@ class Fitting:
 
     def _same(self, target: torch.Tensor, saved: torch.Tensor, path: str) -> bool:
         mine = local(target)
+        if mine.is_meta:
+            self._say(
+                path, "a tensor of the device meta here, which has no memory. `to_empty` first"
+            )
+            return False
         if saved.shape == mine.shape and saved.dtype == mine.dtype:
             return True
         here, there = (f"{one.dtype} {list(one.shape)}" for one in (mine, saved))
@@ -122,7 +131,10 @@ class Fitting:
         if saved is None:
             self._say(path, f"a dict here, but the checkpoint has {json.dumps(tree)[:80]}")
             return
-        self._named(target, saved, path)
+        if self._some and not path:
+            self._some_of(target, saved)
+        else:
+            self._named(target, saved, path)
         for key, part in saved.items():
             mine = target.get(key)
             if isinstance(mine, (torch.Tensor, dict)) or is_filled(mine) or loads(mine):
@@ -135,6 +147,13 @@ class Fitting:
         for key in here:
             if key not in saved:
                 self._say(join(path, key), "not in the checkpoint")
+
+    def _some_of(self, here: Collection[Any], saved: Mapping[Any, Tree]) -> None:
+        """Of a file of weights: the rest of the state stays, if any of it is there."""
+        self.left = ", ".join(str(key) for key in here if key not in saved)
+        if saved.keys().isdisjoint(here):
+            keys = ", ".join(map(str, saved))
+            self._say(keys, "all that the checkpoint has (`convert --key`), and not here")
 
     # ------------------------------------------------------------ objects
 

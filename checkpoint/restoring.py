@@ -35,6 +35,35 @@ class CheckpointRefused(RestoreFailed):
     """
 
 
+class CheckpointMisfit(tree.Mismatch):
+    """The state that is restored into has other names or shapes than the checkpoint.
+
+    The driver knows it by this name (`protocol.faults.CHECKPOINT_MISFIT`).
+    """
+
+
+def misfit(settings: Settings, wanted: Restore, misfits: tree.Mismatch) -> CheckpointMisfit:
+    """All of them, where it was read, and what to do."""
+    alike = "Give the state the names and shapes that it had then, or"
+    if wanted.epoch == EARLIER:
+        place = settings.begin_from
+        fix = (
+            "Name another checkpoint (--begin-from, beginFrom, begin_from), make a file of this "
+            "one with `holdfast checkpoint convert` and take its tensors, or begin anew without."
+        )
+    elif settings.alone:
+        place = settings.store_url
+        fix = f"{alike} name another store_url, and begin_from for a checkpoint that fits."
+    else:
+        place = settings.store_url if wanted.source == "store" else "the memory of this node"
+        fix = (
+            f"{alike} start the script as a new job: it begins anew, or with a checkpoint that "
+            "fits (--begin-from, beginFrom)."
+        )
+    what = f"step {wanted.step} of {place} does not fit the script's state"
+    return CheckpointMisfit(f"{what}: {misfits}. Nothing was changed. {fix}")
+
+
 @contextmanager
 def from_memory(settings: Settings, folder: SlotFolder, wanted: Restore) -> Iterator[Saved]:
     """This rank's snapshot of that step, had from another node first where this one lacks it.

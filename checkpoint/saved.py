@@ -24,7 +24,8 @@ from holdfast.protocol.messages import EARLIER, Restore
 class Saved(NamedTuple):
     """A state and the random generators with it, and how their tensors are found.
 
-    `partly`: other ranks' tensors are there, too. `wrong`: what cannot be had for this layout.
+    `partly`: other ranks' tensors are there, too. `some`: it is of others' weights, which are some
+    of a state. `wrong`: what cannot be had for this layout.
     """
 
     tree: tree.Tree
@@ -32,6 +33,7 @@ class Saved(NamedTuple):
     find: tree.Find
     own: tree.Find
     partly: bool = False
+    some: bool = False
     wrong: Callable[[], list[str]] = list
 
 
@@ -60,7 +62,7 @@ def in_store(
         def find(name: str):  # type: ignore[no-untyped-def]
             return view(*found.find(name))
 
-        yield Saved(saved, generators, find, find)
+        yield Saved(saved, generators, find, find, some=not written.job)
         return
     with closing(Ranges(store, folder)) as ranges:
         cut = Resharded(ranges, manifest, rank, holds())
@@ -68,7 +70,10 @@ def in_store(
         def wrong() -> list[str]:
             return [f"{folder}: {layout}", *cut.wrong] if layout and cut.wrong else cut.wrong
 
-        yield Saved(cut.tree, cut.generators, cut.find, cut.own, partly=True, wrong=wrong)
+        some = not written.job
+        yield Saved(
+            cut.tree, cut.generators, cut.find, cut.own, partly=True, some=some, wrong=wrong
+        )
 
 
 def _has_cut(manifest: Manifest, rank: int) -> bool:

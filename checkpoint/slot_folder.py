@@ -1,6 +1,6 @@
 """All slots of a rank, and the few words that rank and agent leave each other beside them.
 
-Used by the rank and by the node's agent. Must not load torch.
+Used by the rank, by the node's agent and by its executor. Must not load torch.
 """
 
 from contextlib import suppress
@@ -11,6 +11,11 @@ from holdfast.checkpoint.rotation import FOR_PEERS, SLOTS
 from holdfast.checkpoint.slots import Slot, free_bytes
 from holdfast.checkpoint.words import Seal
 from holdfast.kit import cgroup
+
+
+def has_snapshots(folder: Path) -> bool:
+    """Whether a rank has sealed any here; what they are is not looked at."""
+    return any(folder.glob("slot-*.seal"))
 
 
 class SlotFolder:

@@ -229,6 +229,8 @@ class StoreKeeper:
             self._farewell_until_s = self._clock.monotonic_s() + FAREWELL_S
         if self._upload.idle and self.sweeper.idle:
             return False
+        if self._saving and self.error:
+            return False  # it had its time, and the job ends without
         if self._clock.monotonic_s() < self._farewell_until_s:
             return True
         self._tell(f"job {order.forget_job} is forgotten before all that was due was written")

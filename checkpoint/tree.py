@@ -27,6 +27,9 @@ class Mismatch(ValueError):
     """The saved state does not fit the state to restore into: how, by path; nothing was changed."""
 
 
+DEEPEST = 200
+"""Containers in each other: JSON's reader, as Python's, ends at about 1,000."""
+
 OVERLAPS = 1
 """Of torch's MemOverlap (2.15): elements share memory for sure."""
 
@@ -39,6 +42,18 @@ class Taken:
         self.tensors: dict[str, torch.Tensor] = {}
         self.places: dict[str, Shard] = {}  # of DTensors, of which the local parts are taken
         self._seen: dict[tuple[object, ...], str] = {}
+        self._within: list[int] = []  # the containers around the part that is taken
+
+    def enter(self, container: object, path: str) -> None:
+        """Its parts are taken until `leave`. Raises `Unsaveable` where it is a part of itself."""
+        if id(container) in self._within:
+            raise Unsaveable(f"{path}: it is within itself. Save what it has without the cycle.")
+        if len(self._within) == DEEPEST:
+            raise Unsaveable(f"{path}: it is within {DEEPEST} others. Save it less deep.")
+        self._within.append(id(container))
+
+    def leave(self) -> None:
+        self._within.pop()
 
     def add(self, name: str, tensor: torch.Tensor) -> str:
         """The name under which the tensor is saved: of tied tensors, the first one's."""
@@ -46,6 +61,8 @@ class Taken:
             raise Unsaveable(
                 f"{name}: a {type(tensor).__name__} ({tensor.layout}). Save a plain tensor."
             )
+        if tensor.is_meta:
+            raise Unsaveable(f"{name}: a tensor of the device meta has no values. Load it first.")
         if torch._debug_has_internal_overlap(tensor) == OVERLAPS:
             raise Unsaveable(
                 f"{name}: several of its elements are the same memory (`expand`), so it cannot be "
@@ -83,19 +100,26 @@ def _take(value: object, path: str, taken: Taken) -> Tree:
         return {word: taken.add(path, tensor), **beside}
     if isinstance(value, torch.Tensor):
         return {"$tensor": taken.add(path, value)}
+    if type(value) is float:
+        return value if math.isfinite(value) else {"$float": str(value)}
+    if isinstance(value, (Mapping, list, tuple)) or callable(getattr(value, "state_dict", None)):
+        taken.enter(value, path)
+        tree = _take_container(value, path, taken)
+        taken.leave()
+        return tree
+    raise Unsaveable(
+        f"{path}: a {type(value).__name__} is neither a tensor, nor JSON, nor has it a state_dict. "
+        "Save its content as tensors, numbers, strings, lists and dicts."
+    )
+
+
+def _take_container(value: Any, path: str, taken: Taken) -> Tree:
     if isinstance(value, Mapping):
         return _take_mapping(value, path, taken)
     if isinstance(value, (list, tuple)):
         parts = [_take(part, join(path, place), taken) for place, part in enumerate(value)]
         return parts if isinstance(value, list) else {"$tuple": parts}
-    if type(value) is float:
-        return value if math.isfinite(value) else {"$float": str(value)}
-    if callable(getattr(value, "state_dict", None)):
-        return _take(value.state_dict(), path, taken)  # type: ignore[attr-defined]
-    raise Unsaveable(
-        f"{path}: a {type(value).__name__} is neither a tensor, nor JSON, nor has it a state_dict. "
-        "Save its content as tensors, numbers, strings, lists and dicts."
-    )
+    return _take(value.state_dict(), path, taken)
 
 
 def _take_dtensor(value: Any, path: str, taken: Taken) -> Tree:

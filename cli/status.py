@@ -162,6 +162,8 @@ def stored(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[
     from rich.markup import escape
 
     amiss = [f"        {escape(text)}" for text in _amiss(job, incidents)]
+    if job.get("unsaved_step") is not None:  # a driver of before tells of none
+        amiss.append(f"        step {job['unsaved_step']:,} did not reach it")
     if job["stored_step"] is not None:
         ago = "" if job["stored_s"] is None else f", {duration(job['stored_s'])} ago"
         return [f"store   step {job['stored_step']:,}{ago}", *_tainted(job), *amiss]

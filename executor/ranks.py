@@ -14,6 +14,7 @@ from signal import SIGKILL
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.checkpoint.slot_folder import has_snapshots
 from holdfast.executor.adapters import outputs
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.adapters.echo import Echo
@@ -199,6 +200,7 @@ class Ranks:
             step=last_step(ring),
             saved=saved_steps(ring, peers),
             all_step=all_step(ring, peers) if failed else None,
+            sealed=has_snapshots(self._node.paths.slots(job, rank)),
         )
         self._tell(ev.RankEnded(job=job, epoch=epoch, status=status))
 

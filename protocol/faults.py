@@ -70,6 +70,9 @@ ALL_CLEAR = {
 
 CHECKPOINT_REFUSED = "CheckpointRefused"
 """The exception with which a rank refuses a checkpoint of ours: no mistake of the user's."""
+CHECKPOINT_MISFIT = "CheckpointMisfit"
+"""That with which it tells that the script's state has other names or shapes: a mistake of the
+user's, which no restart mends."""
 
 
 class Blame(StrEnum):

@@ -128,7 +128,8 @@ class Checkpoint(Model):
         if storeurl.has_password(url):
             raise sentence(storeurl.SECRET, storeurl.SECRET_FIX, secret=True)
         if url and storeurl.place_of(url) is None:
-            raise sentence(NO_STORE, storeurl.FIX)
+            wrong = storeurl.amiss(url)
+            raise sentence(f"this {wrong.what}", wrong.fix)
         return url
 
 

@@ -232,6 +232,7 @@ class RankStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     step: int | None = None  # that it completed last, as it counts them; None: not known
     saved: int | None = None  # how many its script saved here; None: it numbers its steps itself
     all_step: int | None = None  # that all ranks of the node had completed then; None: not known
+    sealed: bool = False  # snapshots of it are in this node's memory
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):

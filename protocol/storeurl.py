@@ -4,6 +4,7 @@ Used by the job spec, which refuses every other, and by `checkpoint.stores`, whi
 """
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -44,6 +45,59 @@ def place_of(url: str) -> Place | None:
         return None
     place = Place(parts.scheme, parts.netloc, unquote(parts.path))
     return place if _is_known(place, url) else None
+
+
+class Amiss(NamedTuple):
+    """What is wrong with what should be a store's URL, after its subject, and what to do."""
+
+    what: str
+    fix: str
+
+
+def amiss(url: str) -> Amiss:
+    """Why `url`, of which there is no place, is no store."""
+    scheme, slashes, rest = url.partition("://")
+    authority = rest.partition("/")[0]
+    if not slashes and url.startswith("/"):
+        return Amiss("is a path, and no URL.", f"Write file://{url}")
+    if slashes and ("?" in url or "#" in url):
+        return Amiss("has a ? or a #, which end the path of a URL.", "Write %3F or %23 for it.")
+    if slashes and scheme in _AMISS:
+        return _AMISS[scheme](url, authority)
+    return Amiss("is no store that this Holdfast knows.", FIX)
+
+
+def _no_folder(url: str, host: str) -> Amiss:
+    if not host:
+        return Amiss("names no absolute folder.", "Write file:///and/the/whole/path")
+    return Amiss(f"names a host, {host!r}, and no folder.", "Write three slashes: file:///folder")
+
+
+def _no_hdfs(url: str, namenodes: str) -> Amiss:
+    if _AUTHORITY.fullmatch(namenodes):
+        return Amiss("names no folder in HDFS.", f"Add one: {url}/checkpoints")
+    what = f"has {namenodes!r} where its NameNode belongs." if namenodes else "names no NameNode."
+    return Amiss(what, "Write hdfs://namenode:9870/folder; HADOOP_USER_NAME says who the user is.")
+
+
+def _no_bucket(url: str, bucket: str) -> Amiss:
+    what = f"has {bucket!r} where its bucket belongs." if bucket else "names no bucket."
+    fix = "A bucket's name is 3 to 63 small letters, digits, dots and dashes: s3://bucket/folder"
+    return Amiss(what, fix)
+
+
+def _no_place(url: str, _: str) -> Amiss:
+    return Amiss("names no place.", f"Add one: {url}bucket/folder")
+
+
+_AMISS: dict[str, Callable[[str, str], Amiss]] = {
+    "file": _no_folder,
+    **dict.fromkeys(HDFS, _no_hdfs),
+    **dict.fromkeys(S3, _no_bucket),
+    **dict.fromkeys(
+        OTHERS, lambda url, _: Amiss("names no place.", f"Add one: {url}bucket/folder")
+    ),
+}
 
 
 def has_password(url: str) -> bool:

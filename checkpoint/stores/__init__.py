@@ -109,7 +109,8 @@ def open_store(url: str) -> Store:
 def _unknown(url: str) -> str:
     if storeurl.has_password(url):
         return f"storeUrl: {storeurl.SECRET} {storeurl.SECRET_FIX}"
-    return f"storeUrl: {url!r} is no store that this Holdfast knows. {storeurl.FIX}"
+    wrong = storeurl.amiss(url)
+    return f"storeUrl: {url!r} {wrong.what} {wrong.fix}"
 
 
 def missing(what: str, extra: str) -> PermanentStoreError:

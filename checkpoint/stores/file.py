@@ -10,7 +10,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -40,10 +40,13 @@ _PERMANENT = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIS
 
 
 class FileStore:
-    """Files under `root`, which is made at the first write."""
+    """Files under `root`, which is made at the first write. `waits`: for whoever writes to a pipe,
+    as for a file system that does not answer.
+    """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, *, waits: bool = True) -> None:
         self._root = Path(root)
+        self._waits = waits
 
     def put(self, path: str, chunks: Iterable[Buffer]) -> None:
         target = self._root / path
@@ -60,6 +63,8 @@ class FileStore:
 
     def get(self, path: str, *, begin: int = 0, end: int | None = None) -> Iterator[bytes]:
         target = self._root / path
+        if not self._waits and _is_odd(target):
+            raise PermanentStoreError(f"store: cannot read {target}: it is no file. Remove it.")
         with _told("read", target), target.open("rb") as file:
             if begin:  # who reads from its beginning may read what has no places
                 file.seek(begin)
@@ -75,9 +80,7 @@ class FileStore:
             if not target.exists():
                 return []
             for path in sorted(target.iterdir()):
-                # Another node's agent may delete what is just being listed.
-                with suppress(FileNotFoundError):
-                    info = path.stat()
+                if (info := _info(path)) is not None:
                     inner = stat.S_ISDIR(info.st_mode)
                     size = 0 if inner else info.st_size
                     found.append(StoredFile(path.name, size, inner, info.st_mtime))
@@ -90,6 +93,21 @@ class FileStore:
                 shutil.rmtree(target)
             else:
                 target.unlink(missing_ok=True)
+
+
+def _is_odd(path: Path) -> bool:
+    """A pipe, or a device."""
+    return path.exists() and not (path.is_file() or path.is_dir())
+
+
+def _info(path: Path) -> os.stat_result | None:
+    """None of what another node's agent deletes just now, and of a link that leads nowhere."""
+    try:
+        return path.stat()
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP):
+            return None
+        raise
 
 
 def _write(file: BinaryIO, chunks: Iterable[Buffer]) -> None:

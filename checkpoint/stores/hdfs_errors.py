@@ -24,10 +24,11 @@ class Standby(TemporaryStoreError):
 
 PORT = "Give the port of the NameNode's dfs.namenode.http-address (9870)."
 
-_FORBIDDEN = "Let the nodes' HDFS user write there (HADOOP_USER_NAME says who that is)."
+_FORBIDDEN = "Let the nodes' HDFS user read and write there (HADOOP_USER_NAME says who that is)."
 _ADVICE = {
     "AccessControlException": _FORBIDDEN,
     "SecurityException": _FORBIDDEN,
+    "SnapshotAccessControlException": "That is in a snapshot. Give the job another storeUrl.",
     "AuthorizationException": _FORBIDDEN,
     "AuthenticationException": "This Holdfast does not speak Kerberos: put a gateway before it.",
     "ParentNotDirectoryException": "Give the job a storeUrl that is a folder.",
@@ -37,6 +38,11 @@ _ADVICE = {
     "MaxDirectoryItemsExceededException": "Give the job another storeUrl.",
 }
 """By the exception's last name: what will fail again until somebody does this."""
+
+_STATUS = {401: "AuthenticationException", 403: "AccessControlException"}
+"""What is meant where a gateway says nothing else."""
+
+_SAFE_MODE = "It takes nothing until that is over; `hdfs dfsadmin -safemode get` tells."
 
 _QUOTA = "DSQuotaExceededException NSQuotaExceededException QuotaByStorageTypeExceededException"
 
@@ -53,8 +59,12 @@ def refused(status: int, body: bytes) -> StoreError:
         return Standby(f"{what}. It is tried again.")
     if (full := _full(name, message)) is not None:
         return TemporaryStoreError(full)
-    if status == 401:
-        name = "AuthenticationException"
+    if "safe mode" in message.lower() or name == "SafeModeException":
+        return TemporaryStoreError(f"{what}. {_SAFE_MODE} It is tried again.")
+    if "read only mount point" in message:
+        return PermanentStoreError(f"{what}. Mount it writable, or give the job another storeUrl.")
+    if status in _STATUS and not name:
+        name = _STATUS[status]
     if name in _ADVICE:
         return PermanentStoreError(f"{what}. {_ADVICE[name]}")
     return TemporaryStoreError(f"{what}. It is tried again.")

@@ -9,6 +9,8 @@ import msgspec
 
 from holdfast.checkpoint.layout import MANIFEST, folder_name, parse_folder
 from holdfast.checkpoint.stores import Store, StoredFile, open_store
+from holdfast.checkpoint.stores.file import FileStore
+from holdfast.protocol import storeurl
 from holdfast.protocol.counts import plural
 
 DCP_METADATA = ".metadata"
@@ -54,7 +56,8 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def found(url: str) -> list[Place]:
-    """All that may be checkpoints at `url`, the newest of each life first.
+    """All that may be checkpoints at `url`, its own before those of lives below it, the newest of
+    each first.
 
     Raises `NoCheckpoint` where there is none, `StoreError` where the store cannot be read.
     """
@@ -65,12 +68,11 @@ def found(url: str) -> list[Place]:
         return [_named(Place(Life("", above), *place))]
     store = open_store(url)
     there = store.entries("")
-    places = list(_below(Life("", url), there)) or [
-        place
-        for entry in there
-        if entry.folder
-        for place in _below(Life(entry.name, f"{url}/{entry.name}"), store.entries(entry.name))
-    ]
+    places = list(_below(Life("", url), there))
+    for entry in there:
+        if entry.folder and not parse_folder(entry.name):
+            life = Life(entry.name, f"{url}/{entry.name}")
+            places += _below(life, store.entries(entry.name))
     if not places:
         raise _none(url, there)
     return places
@@ -116,5 +118,8 @@ def _none(url: str, there: list[StoredFile]) -> NoCheckpoint:
 
 
 def store_of(place: Place) -> Store:
-    """The store in which `place.folder` lies."""
+    """The store in which `place.folder` lies, for whoever does not want to wait at a pipe."""
+    known = storeurl.place_of(place.life.url)
+    if known is not None and known.scheme == "file":
+        return FileStore(known.path, waits=False)
     return open_store(place.life.url)

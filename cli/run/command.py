@@ -136,6 +136,18 @@ StoreEvery = Annotated[
         help="Steps between checkpoints to the store; 0 writes none. Default: 50.",
     ),
 ]
+KeepEvery = Annotated[
+    int,
+    typer.Option(
+        "--keep-every",
+        min=0,
+        max=10_000_000,
+        metavar="N",
+        help="Keep for ever checkpoints of each N-th step, beside the newest two; 0 keeps none. "
+        "Copies on another node (peerIntervalSteps) and what an upload may take (uploadMbPerS, "
+        "uploadCpus, uploadIdle) are fields of a job file: see docs/checkpoints.md, and submit.",
+    ),
+]
 Runs = Annotated[
     Path, typer.Option(metavar="DIR", help="Where the run's folder (logs, journal) is made.")
 ]
@@ -165,6 +177,7 @@ def run(
     stuck_max_s: StuckMax = None,
     store_url: StoreUrl = None,
     store_every: StoreEvery = None,
+    keep_every: KeepEvery = 0,
     begin_from: BeginFrom = None,
     runs: Runs = Path("runs"),
     quiet: Quiet = False,
@@ -199,12 +212,14 @@ def run(
         stuck_max_s=stuck_max_s,
         store_url=store_url or "",
         store_every=store_every,
+        keep_every=keep_every,
         runs=folder_of_runs,
         quiet=quiet,
         begin_from=begun.url if begun else "",
     )
     options.check_nodes(asked)
     options.check_waits(asked)
+    options.check_kept(asked)
     options.check_store(asked)
     for line in (torchrun.ignored(theirs), fixed, begun.told(asked.world_size) if begun else ""):
         if line and not quiet:

@@ -184,7 +184,7 @@ def summary(
     parts.append(f"{lost} of {took}" if down_s else took)
     if driver_restarts:
         parts.append(f"driver restarted {times(driver_restarts)}")
-    parts += _slow(incidents)
+    parts += _slow(incidents) + _unsaved(job)
     told = ", ".join(parts)
     if job["phase"] == "Failed":
         return f"failed: {(_reason(job) or str(job['why'])).rstrip('.')}. ({told})"
@@ -199,6 +199,11 @@ def _slow(incidents: Sequence[Mapping[str, Any]]) -> list[str]:
     told = (each for each in incidents if each["kind"] in (Kind.SLOW, Kind.KEEPS_PACE))
     last = max(told, key=lambda each: int(each["number"]), default=None)
     return [str(last.get("latest", last["summary"]))] if last else []
+
+
+def _unsaved(job: Mapping[str, Any]) -> list[str]:
+    step = job.get("unsaved_step")
+    return [] if step is None else [f"step {step:,} did not reach the store"]
 
 
 def _seen(job: Mapping[str, Any]) -> str:

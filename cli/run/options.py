@@ -21,6 +21,9 @@ from holdfast.protocol.paths import RunPaths
 NAME_CHARACTERS = 40
 """Longest part of a run's name that comes from the script: the whole is at most 63."""
 
+STORE_EVERY = 50
+"""Of a job that says nothing else (`protocol.jobspec`, which is dear to import)."""
+
 NODES_PER_CORE, FEWEST_NODES = 4, 16
 """A node is a few processes besides its ranks; 16 are good for a rehearsal."""
 
@@ -40,6 +43,7 @@ class Options:
     stuck_max_s: float | None = None
     store_url: str = ""
     store_every: int | None = None
+    keep_every: int = 0
     runs: Path = Path("runs")
     workdir: Path = field(default_factory=Path.cwd)
     quiet: bool = False
@@ -161,6 +165,19 @@ def check_waits(options: Options) -> None:
         )
 
 
+def check_kept(options: Options) -> None:
+    """Refuse to keep what is never written. Raises `Stopped` (2)."""
+    every = options.store_every
+    if every is None:
+        every = STORE_EVERY
+    if jobrules.kept(keep_every_steps=options.keep_every, store_interval_steps=every) is not None:
+        raise misused(
+            f"--keep-every {options.keep_every} is no multiple of --store-every {every}: not each "
+            "such step is written.",
+            f"Give a multiple of {every}." if every else "Give --store-every, too.",
+        )
+
+
 def check_store(options: Options) -> None:
     """Refuse a store that does not take, give back and delete a file. Raises `Stopped` (2)."""
     if not options.store_url:
@@ -230,6 +247,7 @@ def _checkpoint(options: Options) -> dict[str, Any]:
     said = {
         "storeUrl": options.store_url,
         "storeIntervalSteps": options.store_every,
+        "keepEverySteps": options.keep_every or None,
         "beginFrom": options.begin_from,
     }
     return {name: value for name, value in said.items() if value not in ("", None)}

@@ -23,8 +23,12 @@ TYPED: dict[Callable[..., object], tuple[str, ...]] = {
 
 
 def register(app: typer.Typer) -> None:
-    made = group("Look at checkpoints in a store, check and convert them. No driver is needed.")
+    says = "Look at checkpoints in a store, check and convert them. No driver is needed."
+    made = group(says, epilog=_examples(*(typed[0] for typed in TYPED.values())))
     for command, typed in TYPED.items():
-        epilog = examples(*(f"holdfast checkpoint {line}" for line in typed))
-        made.command(command.__name__, epilog=epilog)(command)
+        made.command(command.__name__, epilog=_examples(*typed))(command)
     app.add_typer(made, name="checkpoint")
+
+
+def _examples(*typed: str) -> str:
+    return examples(*(f"holdfast checkpoint {line}" for line in typed))

@@ -105,6 +105,8 @@ def _folder_of_file(source: Path, target: str, key: str, step: int) -> str:
     from holdfast.checkpoint.tools.one_file import NotOurs, read_file
 
     url = _store(target)
+    if source.exists() and not source.is_file():  # a pipe, say: nobody may write to it
+        raise Stopped(f"cannot read {source}: it is no file.")
     try:
         with progress("converting", source.stat().st_size) as read:
             folder = read_file(source, open_store(url), key=key, step=step, read=read)

@@ -47,7 +47,7 @@ def told() -> Iterator[None]:
 def newest_whole(url: str) -> "Place":
     """The checkpoint that is meant: the one that was named, else the newest whole one.
 
-    Lives cannot be compared with each other.
+    Lives cannot be compared with each other; the URL's own come before those of lives below it.
     """
     from holdfast.checkpoint.tools.listing import Status, listed
     from holdfast.checkpoint.tools.places import found
@@ -55,6 +55,7 @@ def newest_whole(url: str) -> "Place":
     places = found(url)
     if url.endswith(places[0].folder):
         return places[0]
+    places = [place for place in places if not place.life.name] or places
     if len({place.life.url for place in places}) > 1:
         lives = ", ".join(dict.fromkeys(place.life.url for place in places))
         raise misused(f"{url} has several lives.", f"Name one of {lives}")

@@ -30,7 +30,7 @@ def advance(turn: Turn, name: str) -> bool:
 
 
 def _step(turn: Turn, job: Job) -> bool:
-    if job.wanted is not Wanted.RUN and job.phase is not Phase.SUSPENDING:
+    if not job.goes_on and job.phase is not Phase.SUSPENDING:
         return _wind_up(turn, job)
     if job.phase in IN_EPOCH and not job.seated and (why := _outgrown(turn, job)):
         open_epoch(turn, job.name)
@@ -41,10 +41,12 @@ def _step(turn: Turn, job: Job) -> bool:
 
 
 def _wind_up(turn: Turn, job: Job) -> bool:
-    """Suspend or stop a job that has nothing running."""
+    """End, stop or suspend a job that has nothing running."""
     if job.phase is Phase.SUSPENDED and job.wanted is Wanted.SUSPEND:
         return False
-    if job.wanted is Wanted.SUSPEND:
+    if job.ends is not None:
+        finish.end(turn, job.name, job.ends)
+    elif job.wanted is Wanted.SUSPEND:
         finish.suspend(turn, job.name)
     else:
         finish.stop(turn, job.name)
@@ -105,7 +107,7 @@ def _running(turn: Turn, job: Job) -> bool:
 def _suspending(turn: Turn, job: Job) -> bool:
     if job.tally.ending:
         return False
-    if job.wanted is not Wanted.RUN:
+    if not job.goes_on:
         return saving.is_saved(turn, job) and _wind_up(turn, job)
     if job.leaving and not maintenance.leave_nodes(turn, job.name):
         return False

@@ -138,11 +138,12 @@ def _no_words(words: str) -> str:
 
 def _against_wish(state: State, job: Job, event: e.JobRequest) -> Refusal | None:
     """Requests that contradict what was asked for before."""
-    ending = job.wanted in (Wanted.STOP, Wanted.DELETE)
+    ending = job.ends is not None or job.wanted in (Wanted.STOP, Wanted.DELETE)
     if isinstance(event, e.SuspendRequested | e.ResumeRequested) and ending:
+        how = "is being stopped" if job.ends is None else "is over, and saves its last step"
         return Refusal(
             "ending-job",
-            f"job: {job.name!r} is being stopped. Submit it again under another name.",
+            f"job: {job.name!r} {how}. Submit it again under another name.",
         )
     if isinstance(event, e.SuspendRequested) and job.parked:
         return Refusal(

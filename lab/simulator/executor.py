@@ -250,12 +250,18 @@ class Executor:
         if error != "echo" and (code or signal):
             self.world.victims.add((desired.job, rank))
         order, step = len(self.exits) + 1, run.step(self.world.now)
-        status = words.ended(rank, code, signal, error, order=order, step=step)
+        sealed = self._has_snapshots(run, rank)
+        status = words.ended(rank, code, signal, error, order=order, step=step, sealed=sealed)
         self.exits[rank], self.ended = status, (run.job.name, run.epoch)
         if set(self.exits) >= set(run.ranks[self.machine.name]):
             self.kill()
         if run.epoch == desired.epoch:
             self.say(words.exited(self.world, self.machine, desired, (status,)))
+
+    def _has_snapshots(self, run: Run, rank: int) -> bool:
+        now = run.snapshots(self.machine.name, self.world.now)
+        before = self.machine.memory.get(run.job.name, ())
+        return any(each.rank == rank for each in (*now, *before))
 
     def say(self, event: e.AnyEvent) -> None:
         if self.connected:

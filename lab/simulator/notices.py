@@ -4,7 +4,6 @@ Called by the cluster where a node is given or given back. Looks at what people 
 cluster's own books and at what trains where; of the driver it knows which jobs people still want.
 """
 
-from holdfast.driver.core.state.model import Wanted
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 
@@ -28,7 +27,7 @@ def given(world: World, node: str, job: str) -> None:
 def leaves(world: World, job: str) -> tuple[str, ...]:
     """Nodes that the job, which people want to run, trains on and has to leave."""
     known, run = world.driver.state.jobs.get(job), world.newest_run(job)
-    if known is None or known.finished or known.wanted is not Wanted.RUN or run is None:
+    if known is None or known.finished or not known.goes_on or run is None:
         return ()
     announced = world.promises.free_by
     return tuple(node for node in _held(world, job) if node in announced and node in run.nodes)

@@ -42,7 +42,9 @@ def exited(
     return e.RanksExited(job=job, epoch=epoch, node=machine.name, exits=exits, step=step)
 
 
-def ended(rank: int, code: int, signal: int, error: str, *, order: int, step: int) -> RankStatus:
+def ended(
+    rank: int, code: int, signal: int, error: str, *, order: int, step: int, sealed: bool
+) -> RankStatus:
     """How a rank ended: of an exception, of a signal, or as it should. "echo": it lost a peer."""
     told = RankError(message=error, exception=error, in_collective=error == "echo")
     return RankStatus(
@@ -53,4 +55,5 @@ def ended(rank: int, code: int, signal: int, error: str, *, order: int, step: in
         error=told if error else None,
         order=order,
         step=step,
+        sealed=sealed,
     )

@@ -29,6 +29,7 @@ SILENT_S = 3
 """A DataNode speaks every second; a dead one counts as alive for a while."""
 LOOK_S = 0.1
 NAMENODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"
+ADMINISTRATION = "org.apache.hadoop.hdfs.tools.DFSAdmin"
 DATANODE = "org.apache.hadoop.hdfs.server.datanode.DataNode"
 APPS = ("hdfs/WEB-INF", "datanode/WEB-INF", "static")
 """Folders that Hadoop's own distribution has and its jars have not."""
@@ -69,6 +70,12 @@ class Hdfs:
     def ask(self, method: str, op: str, path: str, **options: str) -> dict[str, Any]:
         """As its administrator."""
         return WebHdfs(self.address, USER).ask(method, op, path, **options)
+
+    def administer(self, *words: str) -> None:
+        """What only `hdfs dfsadmin` does."""
+        at = ["-fs", f"hdfs://{HOST}:{self.rpc_port}"]
+        command = [*_java(self._folder), ADMINISTRATION, *at, *words]
+        subprocess.run(command, check=True, capture_output=True, timeout=READY_WITHIN_S)
 
     def start(self) -> None:
         """Return once both DataNodes are there and a file can be written."""

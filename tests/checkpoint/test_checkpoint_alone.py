@@ -13,12 +13,21 @@ torch = pytest.importorskip("torch")
 from checkpoint_agent import AgentProcess  # noqa: E402 - after the check for torch
 from checkpoint_job import INTERVAL, Job, persisted  # noqa: E402
 from forked import forked  # noqa: E402
+from safetensors.torch import save_file  # noqa: E402
 
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.load_state import Mismatch  # noqa: E402
 from holdfast.checkpoint.restoring import RestoreFailed  # noqa: E402
-from holdfast.checkpoint.stores import PermanentStoreError, TemporaryStoreError  # noqa: E402
+from holdfast.checkpoint.settings import Settings  # noqa: E402
+from holdfast.checkpoint.stores import (  # noqa: E402
+    PermanentStoreError,
+    TemporaryStoreError,
+    open_store,
+)
 from holdfast.checkpoint.stores.file import FileStore  # noqa: E402
+from holdfast.checkpoint.tools.one_file import read_file  # noqa: E402
+from holdfast.protocol.messages import EARLIER, Restore  # noqa: E402
+from holdfast.protocol.topology import Topology  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -102,6 +111,9 @@ def test_other_shapes_are_each_listed_and_nothing_changes(tmp_path: Path) -> Non
         raised.value
     )
     assert "more: not in the checkpoint" in str(raised.value)
+    assert str(raised.value).endswith(
+        "name another store_url, and begin_from for a checkpoint that fits."
+    )
     assert other["data"] == {"position": -1}
     assert torch.equal(other["w"], torch.zeros(2))
 
@@ -256,3 +268,64 @@ def test_ranks_that_meet_save_one_checkpoint_and_start_from_the_same(tmp_path: P
         assert not run(14)
         told = json.loads((tmp_path / "0.json").read_text())
         assert told["start"] == 5, "the one before takes its place"
+
+
+def of_others(folder: Path, tensors: dict[str, Any], key: str = "model") -> str:
+    """A store that was made of a file of weights."""
+    path, url = folder / "theirs.safetensors", (folder / "made").as_uri()
+    save_file(tensors, path)
+    read_file(path, open_store(url), key=key, step=0)
+    return url
+
+
+def test_weights_of_others_are_begun_from_and_the_rest_of_the_state_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    theirs, mine = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    url = of_others(tmp_path, dict(theirs.state_dict()))
+    optimizer = torch.optim.AdamW(mine.parameters(), lr=0.25)
+    found = {"model": mine, "optimizer": optimizer, "data": {"position": 7}}
+    with caplog.at_level(logging.WARNING):
+        assert made(tmp_path / "own", begin_from=url).restore(found) == 0
+    assert torch.equal(mine.weight, theirs.weight)
+    assert optimizer.param_groups[0]["lr"] == 0.25
+    assert found["data"] == {"position": 7}
+    assert "what was restored are weights alone; as they were: optimizer, data" in caplog.text
+
+
+def test_each_of_several_ranks_has_them(tmp_path: Path) -> None:
+    theirs, mine = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
+    settings = Settings(
+        job="job",
+        epoch=1,
+        rank=1,
+        world_size=2,
+        topology=Topology(dp=2),
+        slots=tmp_path / "r1",
+        store_url=(tmp_path / "own").as_uri(),
+        begin_from=of_others(tmp_path, dict(theirs.state_dict())),
+        restore=Restore(source="store", step=0, epoch=EARLIER),
+    )
+    found = {"model": mine, "rate": torch.ones(1)}
+    assert Checkpointer(settings).restore(found) == 0
+    assert torch.equal(mine.weight, theirs.weight)
+    assert torch.equal(found["rate"], torch.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("key", "bias", "why"),
+    [
+        ("net", True, r"net: all that the checkpoint has .* and not here"),
+        ("model", False, "model.bias: not in the checkpoint"),
+    ],
+)
+def test_weights_that_are_not_those_of_the_state_are_refused(
+    tmp_path: Path, key: str, bias: bool, why: str
+) -> None:
+    url = of_others(tmp_path, dict(torch.nn.Linear(3, 2, bias=bias).state_dict()), key)
+    found = {"model": torch.nn.Linear(3, 2)}
+    with pytest.raises(Mismatch, match=why) as raised:
+        made(tmp_path / "own", begin_from=url).restore(found)
+    assert f"step 0 of {url} does not fit" in str(raised.value)
+    assert "Name another checkpoint (--begin-from, beginFrom, begin_from)" in str(raised.value)
+    assert list(found) == ["model"]

@@ -14,7 +14,12 @@ from store_servers import hdfs_server
 from waiting import eventually
 
 from holdfast.checkpoint.fetch import whole
-from holdfast.checkpoint.stores import TemporaryStoreError, webhdfs
+from holdfast.checkpoint.stores import (
+    PermanentStoreError,
+    StoreError,
+    TemporaryStoreError,
+    webhdfs,
+)
 from holdfast.checkpoint.stores import hdfs as stores_hdfs
 from holdfast.checkpoint.stores.datanode import Upload, taken
 from holdfast.checkpoint.stores.hdfs import HdfsStore
@@ -225,3 +230,60 @@ def test_a_save_whose_datanode_dies_in_its_middle_is_tried_again_elsewhere(
     found = job.look_up(agent).stored
     assert [one.step for one in found] == [INTERVAL]
     assert torch.equal(job.restored(0, found[0]), torch.full((job.elements,), float(INTERVAL)))
+
+
+ACTS: dict[str, Callable[[HdfsStore], object]] = {
+    "write": lambda store: store.put("b", [b"x"]),
+    "read": lambda store: b"".join(store.get("a")),
+    "list": lambda store: store.entries(""),
+    "delete": lambda store: store.delete("a"),
+}
+
+
+def refusals(store: HdfsStore) -> dict[str, StoreError]:
+    """What this store does not do."""
+    found = {}
+    for what, act in ACTS.items():
+        try:
+            act(store)
+        except StoreError as error:
+            found[what] = error
+    return found
+
+
+def test_who_may_not_is_told_whom_to_ask(hdfs: Hdfs, store: HdfsStore, root: str) -> None:
+    store.put("a", [b"kept"])
+    hdfs.ask("PUT", "SETPERMISSION", root, permission="700")
+    told = refusals(HdfsStore(hdfs.address, root, user="nobody"))
+    assert told.keys() == ACTS.keys()
+    for what, error in told.items():
+        assert isinstance(error, PermanentStoreError)
+        assert str(error).startswith(f"store: cannot {what} hdfs://{hdfs.address}{root}")
+        assert "Permission denied: user=nobody" in str(error)
+        assert "HDFS user read and write there (HADOOP_USER_NAME says who" in str(error)
+    assert read(store, "a") == b"kept"
+
+
+def test_a_snapshot_of_hdfs_is_no_place_to_write(hdfs: Hdfs, store: HdfsStore, root: str) -> None:
+    store.put("a", [b"kept"])
+    hdfs.ask("PUT", "ALLOWSNAPSHOT", root)
+    hdfs.ask("PUT", "CREATESNAPSHOT", root, snapshotname="s")
+    told = refusals(HdfsStore(hdfs.address, f"{root}/.snapshot/s"))
+    assert told.keys() == {"write", "delete"}
+    for error in told.values():
+        assert isinstance(error, PermanentStoreError)
+        assert "Give the job another storeUrl" in str(error)
+
+
+def test_safe_mode_is_waited_for_and_named(hdfs: Hdfs, store: HdfsStore) -> None:
+    store.put("a", [b"kept"])
+    hdfs.administer("-safemode", "enter")
+    try:
+        told = refusals(store)
+    finally:
+        hdfs.administer("-safemode", "leave")
+    assert told.keys() == {"write", "delete"}
+    for error in told.values():
+        assert isinstance(error, TemporaryStoreError)
+        assert "`hdfs dfsadmin -safemode get` tells. It is tried again." in str(error)
+    store.put("b", [b"later"])

@@ -13,6 +13,7 @@ from ports import free_port
 
 from holdfast.checkpoint.stores import PermanentStoreError, StoreError, TemporaryStoreError
 from holdfast.checkpoint.stores.hdfs import HdfsStore
+from holdfast.checkpoint.stores.hdfs_errors import refused
 
 JSON_ERROR = b'HTTP/1.1 403 Forbidden\r\n\r\n{"RemoteException":{"exception":"IOException"}}'
 
@@ -205,3 +206,26 @@ def test_an_account_without_a_name_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("getpass.getuser", nobody)
     with pytest.raises(PermanentStoreError, match="Set HADOOP_USER_NAME"):
         HdfsStore("127.0.0.1:1", "/")
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "advice"),
+    [
+        (401, b"", PermanentStoreError, "does not speak Kerberos"),
+        (403, b"<html>no</html>", PermanentStoreError, "HDFS user read and write there"),
+        (502, b"", TemporaryStoreError, "HTTP status 502. It is tried again."),
+        (
+            500,
+            b'{"RemoteException": {"exception": "IOException", "message": "/a is in a read only '
+            b'mount point"}}',
+            PermanentStoreError,
+            "Mount it writable",
+        ),
+    ],
+)
+def test_a_gateways_refusal_has_advice(
+    status: int, body: bytes, kind: type[StoreError], advice: str
+) -> None:
+    error = refused(status, body)
+    assert type(error) is kind
+    assert advice in str(error)

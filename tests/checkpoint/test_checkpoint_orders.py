@@ -5,6 +5,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from msgspec.structs import replace
 
 torch = pytest.importorskip("torch")
 
@@ -15,6 +16,7 @@ from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.storekeeper import StoreKeeper  # noqa: E402
 from holdfast.kit.clock import SystemClock  # noqa: E402
+from holdfast.protocol.messages import Stored  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -65,3 +67,31 @@ def test_what_ranks_left_is_written_though_they_ended_before_their_order_was_tak
     written = [path.parent.name for path in tmp_path.glob("store/*/manifest.json")]
     assert written == [f"step-{STEP:08}-epoch-1"]
     assert not (tmp_path / "r0").exists(), "and then it is forgotten"
+
+
+class Still(SystemClock):
+    """Nothing that is waited for so long comes to its end by that."""
+
+    def monotonic_s(self) -> float:
+        return 0.0
+
+
+def test_a_step_that_was_ordered_and_cannot_be_written_is_not_waited_for_at_the_end(
+    tmp_path: Path,
+) -> None:
+    rank = Checkpointer(Settings(job="job", epoch=1, slots=tmp_path / "r0"))
+    assert rank.save(STEP, {"w": torch.ones(100)})
+    (tmp_path / "store").touch()
+    keeper = StoreKeeper(Still(), tell=print)
+    thread = Thread(target=keeper.run)
+    thread.start()
+    try:
+        wanted = Stored(step=STEP, epoch=1)
+        keeper.give(replace(order(tmp_path, 1, ranks=()), epoch=2, save=wanted))
+        eventually(lambda: "Not a directory" in keeper.error, "the store fails")
+        keeper.give(replace(order(tmp_path, 2, ranks=(), forget="job"), epoch=2))
+        eventually(lambda: keeper.settled_id == 2, "the job is forgotten")
+    finally:
+        keeper.close()
+        thread.join()
+    assert not (tmp_path / "r0").exists()

@@ -47,14 +47,17 @@ def restore_into(root: Path, state: State, saved: State) -> None:
 
 
 def refused(root: Path, state: State, saved: State) -> str:
-    """The sentence of the refusal; nothing has changed, in the process and in memory."""
+    """What the refusal lists; nothing has changed, in the process and in memory."""
     before, generator = everything(state), torch.get_rng_state()
     with pytest.raises(tree.Mismatch) as refusal:
         restore_into(root, state, saved)
     assert everything(state) == before
     assert torch.equal(torch.get_rng_state(), generator)
     assert [seal.step for _, seal in SlotFolder(root).sealed()] == [3, 2, 1]
-    return str(refusal.value)
+    listed, ends, fix = str(refusal.value).partition(". Nothing was changed. Give the state the")
+    assert ends
+    assert "--begin-from" in fix
+    return listed.partition(" of the memory of this node does not fit the script's state: ")[2]
 
 
 def test_what_fits_comes_back_with_its_optimizer(tmp_path: Path) -> None:
@@ -163,3 +166,57 @@ def test_a_module_that_has_no_shapes_yet_is_let(tmp_path: Path) -> None:
     state = {"model": torch.nn.LazyLinear(2)}
     restore_into(tmp_path, state, {"model": torch.nn.Linear(3, 2)})
     assert state["model"].weight.shape == (2, 3)
+
+
+# ---------------------------------------------------------------- what cannot be saved
+
+
+class Owner:
+    """An object whose state has the object itself."""
+
+    def state_dict(self) -> State:
+        return {"parts": [self]}
+
+
+def cyclic() -> State:
+    state: State = {"deep": {"list": []}}
+    state["deep"]["list"].append(state["deep"])
+    return state
+
+
+def nested(depth: int) -> Any:
+    value: Any = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [
+        (cyclic(), r"^deep\.list\.0: it is within itself"),
+        ({"owner": Owner()}, r"^owner\.parts\.0: it is within itself"),
+        ({"a": nested(5_000)}, r"^a\.0\.0.*: it is within 200 others"),
+        ({"m": {"w": torch.empty(3, device="meta")}}, r"^m\.w: a tensor of the device meta has no"),
+    ],
+    ids=["cycle", "object", "deep", "meta"],
+)
+def test_what_cannot_be_saved_is_named_by_its_path(state: State, why: str) -> None:
+    with pytest.raises(tree.Unsaveable, match=why):
+        tree.take_apart(state)
+
+
+def test_one_thing_in_two_places_is_no_cycle() -> None:
+    shared = {"lr": 0.1}
+    assert tree.take_apart({"a": shared, "b": [shared, nested(150)]}).tree["a"] == shared
+
+
+def test_a_tensor_without_memory_is_not_restored_into(tmp_path: Path) -> None:
+    saved = {"w": torch.ones(2), "model": torch.nn.Linear(2, 1)}
+    state = {"w": torch.empty(2, device="meta"), "model": torch.nn.Linear(2, 1, device="meta")}
+    with pytest.raises(tree.Mismatch) as refusal:
+        restore_into(tmp_path, state, saved)
+    for path in ("w", "model.weight", "model.bias"):
+        assert f"{path}: a tensor of the device meta here, which has no memory" in str(
+            refusal.value
+        )

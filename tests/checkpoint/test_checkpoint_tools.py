@@ -418,3 +418,46 @@ def test_a_run_is_named_as_people_know_it(
     assert "there is nothing at" in asked("ls", "train-2")[1]["error"]
     assert "has no job with a store" in asked("ls", "train-3")[1]["error"]
     assert "has checkpoints of several jobs" in asked("ls", "two")[1]["error"]
+
+
+# ---------------------------------------------------------------- what lies about in a folder
+
+
+@pytest.mark.parametrize("name", ["manifest.json", SECOND])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(
+    store: Path, asked: Any, name: str
+) -> None:
+    (store / NEWEST / name).unlink()
+    os.mkfifo(store / NEWEST / name)
+    newest = asked("ls", store)[1][0]
+    assert newest["status"] == ("unreadable" if name == "manifest.json" else "damaged")
+    code, told = asked("verify", store)
+    assert code == exitcodes.FAILED
+    why = [each["why"] for each in told["checkpoints"][0]["files"] if each["why"]]
+    assert [each.endswith(f"{name}: it is no file. Remove it.") for each in why] == [True]
+    assert "it is no file" in asked("show", store / NEWEST)[1]["error"]
+    pipe = store.parent / "pipe.safetensors"
+    os.mkfifo(pipe)
+    assert "it is no file" in asked("convert", pipe, store)[1]["error"]
+
+
+def test_links_that_lead_nowhere_are_passed_over(store: Path, asked: Any) -> None:
+    for folder in (store, store.parent, store / NEWEST):
+        (folder / "step-00000030-epoch-1").symlink_to("step-00000030-epoch-1")
+        (folder / "gone").symlink_to("nowhere")
+    for url in (store.parent, store):
+        code, told = asked("ls", url)
+        assert code == 0
+        assert [(each["step"], each["status"]) for each in told] == [(20, "whole"), (10, "whole")]
+
+
+def test_checkpoints_beside_lives_are_listed_too_and_come_first(store: Path, asked: Any) -> None:
+    shutil.copytree(store / OLDER, store.parent / OLDER)
+    told = asked("ls", store.parent)[1]
+    assert [(each["life"], each["step"]) for each in told] == [
+        ("", 10),
+        ("life-1", 20),
+        ("life-1", 10),
+    ]
+    assert asked("show", store.parent)[1]["step"] == 10
+    assert len(asked("verify", store.parent)[1]["checkpoints"]) == 3

@@ -57,6 +57,20 @@ def test_ctrl_c_and_again_loses_no_step(shell: Shell) -> None:
     assert shell.leftovers() == []
 
 
+def test_what_does_not_fit_the_script_ends_the_run_at_the_first_try(shell: Shell) -> None:
+    shell.script("train.py", TRAINS.replace("while step < 1_000_000", "while step < 3"))
+    assert shell.holdfast("run", "train.py").returncode == 0
+    shell.script("train.py", TRAINS.replace("torch.zeros(1_000)", "torch.zeros(7)"))
+    ended = shell.holdfast("run", "--begin-from", "last", "train.py")
+    assert ended.returncode == 1
+    last = ended.stderr.splitlines()[-1]
+    assert "CheckpointMisfit: step 3 of file://" in last
+    assert "w: torch.float32 [7] here, but the checkpoint has torch.float32 [1000]. Nothing" in last
+    assert "Name another checkpoint (--begin-from, beginFrom, begin_from)" in last
+    assert "Another restart would not help. (1 fault (likely user code)" in last
+    assert "restarting" not in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "why"),
     [

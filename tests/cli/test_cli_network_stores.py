@@ -113,9 +113,13 @@ def refused(shell: Shell, *words: str) -> "subprocess.CompletedProcess[str]":
 
 
 def test_a_store_that_is_none_is_told_before_anything_starts(shell: Shell) -> None:
-    for url in ("fiel:///data", "/data", "s3://B/x", "hdfs:///data", "gopher://host/x"):
-        done = refused(shell, "--store-url", url)
-        assert f"{url!r} is no store that this Holdfast knows" in done.stderr
+    for url, why in {
+        "fiel:///data": "is no store that this Holdfast knows",
+        "/data": "is a path, and no URL. Write file:///data",
+        "s3://B/x": "has 'B' where its bucket belongs",
+        "hdfs://host:9870": "names no folder in HDFS",
+    }.items():
+        assert f"{url!r} {why}" in refused(shell, "--store-url", url).stderr
     done = refused(shell, "--store-url", "sftp://me:hush@host/x")
     assert "a password has no place in a URL" in done.stderr
     assert "hush" not in done.stderr

@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from holdfast.cli.run.options import Options, expected_task, job_of
+from holdfast.cli.run.options import STORE_EVERY, Options, expected_task, job_of
 from holdfast.driver.core.events import Plan
 from holdfast.driver.people.spec_to_plan import plan_of
 from holdfast.executor.core.model import warm_key
@@ -23,6 +23,13 @@ def test_how_long_a_rank_may_be_stuck_comes_to_the_detectors() -> None:
 
     assert plan(stuck_max_s=40.0).stuck_max_s == 40.0
     assert plan().stuck_max_s is None, "three of its floors"
+
+
+def test_what_is_to_be_kept_comes_to_the_agents() -> None:
+    options = Options(command=("python", "train.py"), ranks=1, keep_every=2 * STORE_EVERY)
+    job = TrainingJob.model_validate(job_of(options, "train-1234"))
+    task = plan_of(job, RunPaths(Path("/state")), life="life-1").task
+    assert (task.keep_every_steps, task.store_interval_steps) == (2 * STORE_EVERY, STORE_EVERY)
 
 
 @pytest.mark.parametrize("ranks", [1, 4])

@@ -58,6 +58,11 @@ Capture = pytest.CaptureFixture[str]
             "holdfast: --stuck-max: 'nan' is not between 1 and 86400.",
         ),
         (
+            ["run", "--keep-every", "7", "x.py"],
+            "holdfast: --keep-every 7 is no multiple of --store-every 50: not each such step is "
+            "written.  Give a multiple of 50.",
+        ),
+        (
             ["run", "--grace", "nan", "x.py"],
             "holdfast: --grace: 'nan' is not between 0 and 3600.  Give a number from 0 to 3600.",
         ),

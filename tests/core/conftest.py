@@ -222,11 +222,12 @@ class Life:
         own_step: int | None = None,
         saved: int | None = None,
         memory_limit_bytes: int | None = None,
+        sealed: bool = False,
         judged: bool = True,
     ) -> None:
         """A rank ends badly, and the gather window closes. `saved`: its steps count from its start,
         and its script saved so many of them. `memory_limit_bytes`: it was killed for
-        memory, of which there was so much; 0: without a limit.
+        memory, of which there was so much; 0: without a limit. `sealed`: it left snapshots.
         """
         job = self.state.jobs[name]
         error = None
@@ -248,6 +249,7 @@ class Life:
             saved=saved,
             out_of_memory=memory_limit_bytes is not None,
             memory_limit_bytes=memory_limit_bytes or 0,
+            sealed=sealed,
         )
         node = job.places[rank // job.plan.ranks_per_node]
         self.do(e.RanksExited(job=name, epoch=job.epoch, node=node, exits=(status,), step=step))
@@ -280,12 +282,12 @@ class Life:
             )
             self.do(e.DiagnosticEnded(node=node, id=diagnosis.id, results=results))
 
-    def ends_well(self, name: str = "job") -> None:
+    def ends_well(self, name: str = "job", *, sealed: bool = False) -> None:
         job = self.state.jobs[name]
         for place, node in enumerate(job.places):
             first = place * job.plan.ranks_per_node
             exits = tuple(
-                RankStatus(rank=first + k, state="exited", exit_code=0)
+                RankStatus(rank=first + k, state="exited", exit_code=0, sealed=sealed)
                 for k in range(job.plan.ranks_per_node)
             )
             self.do(e.RanksExited(job=name, epoch=job.epoch, node=node, exits=exits))

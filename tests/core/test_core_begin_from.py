@@ -1,9 +1,12 @@
 """A job that goes on from what an earlier one left begins there, or waits: never at 0 by itself."""
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state.model import Phase
+from holdfast.driver.core.state.versions import Version
+from holdfast.protocol.faults import Blame
 from holdfast.protocol.messages import EARLIER, Restore, Task
 
 BEGUN = Task(
@@ -83,3 +86,33 @@ def test_what_lies_beyond_where_it_began_is_of_another_line(begun):
 def test_epochs_of_other_lives_count_for_nothing(begun):
     begun.answer(stored=[(90, 3), (40, EARLIER)])
     assert begun_at(begun) == 40
+
+
+MISFIT = "CheckpointMisfit"
+"""What a rank raises where the state of its script has other names or shapes."""
+
+
+def test_what_does_not_fit_the_script_is_decided_once_and_is_the_users(begun):
+    begun.answer(stored=[(40, EARLIER)])
+    begun.dies(0, exception=MISFIT)
+    assert begun.phase is Phase.FAILED
+    assert begun.job.failure.reason.endswith("Another restart would not help")
+    assert MISFIT in begun.job.failure.traceback
+    assert (begun.job.attempt, begun.paid, begun.evicted) == (1, [], [])
+    assert begun.incident.blame is Blame.USER
+
+
+def test_a_version_that_fitted_is_gone_back_to(storing):
+    storing.progress(17)
+    (first,) = storing.job.versions
+    other = replace(first.plan, task=replace(first.plan.task, command=("train", "--wide")))
+    second = Version(number=2, plan=other, at_s=storing.now)
+    history = (*storing.job.history, replace(storing.job.history[-1], version=2))
+    job = replace(storing.job, versions=(first, second), history=history)
+    storing.state = replace(storing.state, jobs={"job": job})
+    for _ in range(2):
+        storing.dies(0, exception=MISFIT)
+        storing.answer(snapshots=[(17, 1)], stored=[(10, 1)])
+    assert storing.phase is Phase.RUNNING
+    assert storing.job.running.number == 3
+    assert storing.job.versions[-1].by == "version 1"

@@ -47,6 +47,7 @@ CAUGHT_BY = {
     "budget-off-by-one": {"budgets-are-kept"},
     "complainer-is-named": {"no-complainer-is-the-culprit"},
     "effect-before-journal": {"journal-before-effect"},
+    "ended-without-saving": {"what-ends-is-saved"},
     "epoch-check-dropped": {"done-is-done", "no-more-incidents-than-causes", "one-epoch-at-a-time"},
     "evicted-node-reused": {"no-rank-on-an-evicted-node"},
     "finished-job-reopened": {"a-finished-job-stays-finished"},

@@ -52,6 +52,9 @@ def test_without_a_store_of_its_own_nothing_is_written_to_the_pods_disk_as_if_it
         (None, {"wanted": Wanted.DELETE}, None),
         (None, {"wanted": Wanted.DELETE, "phase": Phase.STOPPED}, e.DeleteRequested),
         (changed_spec(suspend=True), {"phase": Phase.SUCCEEDED}, None),
+        (changed_spec(suspend=True), {"ends": Phase.SUCCEEDED}, None),
+        (JOB, {"ends": Phase.FAILED, "wanted": Wanted.SUSPEND}, None),
+        (None, {"ends": Phase.FAILED}, e.DeleteRequested),
         (
             JOB | {"metadata": {**JOB["metadata"], "uid": "uid-2"}},
             {"phase": Phase.RUNNING},
@@ -177,6 +180,13 @@ def test_a_condition_keeps_the_time_at_which_it_turned() -> None:
     assert condition(second, "Running")["lastTransitionTime"] == "second"
     assert condition(second, "Accepted")["lastTransitionTime"] == "first"
     assert {each["observedGeneration"] for each in second["conditions"]} == {4}
+
+
+def test_a_job_that_saves_before_it_ends_does_not_recover() -> None:
+    ending = {"phase": Phase.SUSPENDING, "attempt": 1}
+    assert condition(told(core_job(**ending)), "Recovering")["status"] == "True"
+    over = told(core_job(**ending, ends=Phase.SUCCEEDED))
+    assert condition(over, "Recovering")["status"] == "False"
 
 
 def test_a_changed_spec_is_said_not_to_be_accepted_while_the_job_goes_on() -> None:

@@ -313,8 +313,32 @@ def test_text_that_no_program_can_be_given_is_a_mistake_beside_the_others(
 def test_a_store_that_there_is_not_is_refused(url: str) -> None:
     found = mistakes(job(checkpoint={"storeUrl": url}))["spec.checkpoint.storeUrl"]
     assert found.value == f'"{url}"'
-    assert "no store that this Holdfast knows" in found.why
-    assert found.fix == storeurl.FIX
+    wrong = storeurl.amiss(url)
+    assert (found.why, found.fix) == (f"this {wrong.what}", wrong.fix)
+
+
+@pytest.mark.parametrize(
+    ("url", "what", "fix"),
+    [
+        ("/data/ckpt", "is a path, and no URL", "Write file:///data/ckpt"),
+        ("data/ckpt", "is no store that this Holdfast knows", storeurl.FIX),
+        ("gopher://host/a", "is no store that this Holdfast knows", storeurl.FIX),
+        ("file://data/ckpt", "names a host, 'data', and no folder", "three slashes"),
+        ("file://", "names no absolute folder", "file:///and"),
+        ("hdfs://nn:9870", "names no folder in HDFS", "Add one: hdfs://nn:9870/checkpoints"),
+        ("webhdfs:///a", "names no NameNode", "hdfs://namenode:9870/folder"),
+        ("hdfs://me@nn:9870/a", "has 'me@nn:9870' where its NameNode", "HADOOP_USER_NAME"),
+        ("s3://b/x", "has 'b' where its bucket belongs", "3 to 63 small letters"),
+        ("s3:///x", "names no bucket", "s3://bucket/folder"),
+        ("gs://", "names no place", "gs://bucket/folder"),
+        ("file:///a?b", "has a ? or a #", "Write %3F or %23"),
+    ],
+)
+def test_what_is_wrong_with_a_url_is_said(url: str, what: str, fix: str) -> None:
+    assert storeurl.place_of(url) is None
+    wrong = storeurl.amiss(url)
+    assert what in wrong.what
+    assert fix in wrong.fix
 
 
 @pytest.mark.parametrize("url", ["sftp://me:hush@host/a", "s3://key:hush@bucket/a", "a://b:hush@c"])

@@ -42,7 +42,7 @@ def missing(wanted: Json | None, job: Job | None, name: str) -> e.AnyEvent | Non
     if wanted is None or going(wanted) or uid_of(job) != wanted["metadata"]["uid"]:
         gone = job.wanted is Wanted.DELETE and not job.finished
         return None if gone else e.DeleteRequested(job=job.name, by=BY)
-    if job.finished:
+    if job.finished or job.ends is not None:
         return None
     suspend = bool(wanted["spec"].get("suspend", False))
     if suspend and job.wanted is Wanted.RUN:

@@ -147,7 +147,7 @@ def _said(job: Job, state: State, hindrance: str, changed: str, hindered: str) -
     phase, failure = job.phase.value, str(job.failure or "")
     over = job.phase in (Phase.FAILED, Phase.STOPPED)
     allocated = bool(job.places) and all(_given(state, place) for place in job.places)
-    recovering = job.phase in RECOVERING and job.attempt > 0
+    recovering = job.phase in RECOVERING and job.attempt > 0 and job.ends is None
     accepted = Said("Accepted", True, "Accepted", "the spec is good")
     if changed or hindered:
         accepted = Said("Accepted", False, "Changed" if changed else "NotNow", changed or hindered)

@@ -119,6 +119,9 @@ class JobView(View):
     """Of the newest whole checkpoint that its store is known to have; null where there is none."""
     stored_s: float | None
     """Seconds since that was written; null where it was only found, or there is none."""
+    unsaved_step: int | None
+    """Of a job that is over: the last step in its nodes' memory, where it did not reach the store;
+    else null."""
     step_relative: bool
     """Steps are those of an optimizer, counted from the script's last start: nobody said which step
     that was."""
@@ -283,6 +286,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         restore_points=restore_points(state, job, now),
         stored_step=stored.step if stored else None,
         stored_s=ago(stored.written_s if stored else None, now),
+        unsaved_step=job.save.step if job.finished and job.save else None,
         step_relative=so_far.relative,
         step_s=live.step_s if live else None,
         best_step_s=live.best_step_s if live else None,

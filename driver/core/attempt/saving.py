@@ -1,8 +1,8 @@
 """A job's last step on its way to the store, before nodes are left: how long it is waited for.
 
-Called by `maintenance`, `ranks` and ticks. Pure. A store that is slow is no failing one: while
-bytes of the step reach it the move waits, within bounds. Where nothing does, and an agent has an
-error to tell, the step is given up after seconds.
+Called by `maintenance`, `finish`, `ranks` and ticks. Pure. A store that is slow is no failing one:
+while bytes of the step reach it the move waits, within bounds. Where nothing does, and an agent has
+an error to tell, the step is given up after seconds.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt import known_points
-from holdfast.driver.core.attempt.quiet import quiet_of
+from holdfast.driver.core.attempt.quiet import is_quiet, quiet_of
+from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.state.model import Job, Saving, Timer, Wanted
 from holdfast.driver.core.state.node import Quiet
 from holdfast.driver.core.state.restore_point import Where, best
@@ -19,30 +20,54 @@ from holdfast.protocol.messages import Stored
 
 
 def unsaved(turn: Turn, job: Job) -> Stored | None:
-    """What a restart would go back to, where only the nodes' memory has it: neither does a look at
-    the store show it, whose list may lag, nor was it acknowledged.
-    """
+    """What a restart would go back to, where only the nodes' memory has it."""
     if job.vacant or not can_save(job):
         return None
-    told = quiet_of(turn.nodes, job)
-    point = best(known_points.told(job, told)).point
+    point = best(known_points.told(job, quiet_of(turn.nodes, job))).point
     if point is None or point.where is Where.STORE:
         return None
     found = Stored(step=point.step, epoch=point.epoch)
-    shown = any(found in quiet.stored for quiet in told.values())
-    known = any(stored.saved == point.saved for stored in known_points.in_store(job))
-    return None if shown or known else found
+    return None if _is_stored(turn, job, found) else found
+
+
+def _is_stored(turn: Turn, job: Job, one: Stored) -> bool:
+    """A look at the store shows it, or it was acknowledged: a list may lag."""
+    shown = any(one in quiet.stored for quiet in quiet_of(turn.nodes, job).values())
+    saved = (one.step, one.epoch)
+    return shown or any(each.saved == saved for each in known_points.in_store(job))
+
+
+def may_be_left(turn: Turn, job: Job) -> bool:
+    """Whether a job that is over may have left a step in memory alone. Where its ranks ended by
+    themselves they have told that: who keeps no snapshots is not to wait for them.
+    """
+    if job.vacant or not (job.attempt and can_save(job)):
+        return False
+    exits = exits_of(turn.nodes, job)
+    return any(each.status.sealed for each in exits) or not exits
 
 
 def is_saved(turn: Turn, job: Job) -> bool:
-    """Before a job is stopped or suspended, whose nodes forget it: its last step is in the store,
-    or was given up. Who stops it waits no longer than for its ranks; a suspended one may take long.
+    """Before a job ends, is stopped or suspended, whose nodes forget it: its last step is in the
+    store, or was given up. A suspended one may take long; the others have the grace of its ranks.
     """
-    point = unsaved(turn, job) if job.wanted in (Wanted.STOP, Wanted.SUSPEND) else None
+    if job.wanted is Wanted.DELETE:
+        return True
+    point = job.save if _comes_back(turn, job) else unsaved(turn, job)
     if point is not None and job.save is None:
-        stops = job.wanted is Wanted.STOP
-        begin(turn, job, point, by_s=turn.now + job.plan.grace_s if stops else None)
+        rests = job.ends is None and job.wanted is Wanted.SUSPEND
+        begin(turn, job, point, by_s=None if rests else turn.now + job.plan.grace_s)
+        turn.job(job.name, waiting=f"its last step, {point.step}, goes to the store")
+    if point is None:
+        turn.job(job.name, save=None, saving=None)
     return point is None or not goes_on(turn, job.name)
+
+
+def _comes_back(turn: Turn, job: Job) -> bool:
+    """Whether a node has a new executor, which has still to say that the step is there."""
+    if job.save is None or job.vacant or _is_stored(turn, job, job.save):
+        return False
+    return not all(is_quiet(turn.nodes[node], job) for node in job.places)
 
 
 def can_save(job: Job) -> bool:
@@ -107,12 +132,17 @@ def out_of_time(turn: Turn, job: Job) -> None:
 
 
 def _do_without(turn: Turn, job: Job, point: Stored, why: str) -> None:
-    last = known_points.newest_stored(job)
-    goes_on = "with what its store has"
-    if last is not None:
-        goes_on = f"from step {last.step}, the last in its store"
-    told = f"step {point.step} of {job.name} is not saved; it goes on {goes_on}"
+    told = f"step {point.step} of {job.name} is not saved; {_what_is(job)}"
     turn.say(f"{told}: {why}", job.name)
+
+
+def _what_is(job: Job) -> str:
+    """What is left of a job whose last step is not saved."""
+    last = known_points.newest_stored(job)
+    if not job.goes_on and job.wanted is not Wanted.SUSPEND:
+        return f"step {last.step} is the last in its store" if last else "its store has none of it"
+    goes_on = f"from step {last.step}, the last in its store" if last else "with what its store has"
+    return f"it goes on {goes_on}"
 
 
 def _store_error(turn: Turn, job: Job) -> str:

@@ -13,7 +13,14 @@ from holdfast.driver.core.faults import crash_signature
 from holdfast.driver.core.faults.fault import by_executor, shows
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Exited
-from holdfast.protocol.faults import CHECKPOINT_REFUSED, Blame, Evidence, Kind, Weight
+from holdfast.protocol.faults import (
+    CHECKPOINT_MISFIT,
+    CHECKPOINT_REFUSED,
+    Blame,
+    Evidence,
+    Kind,
+    Weight,
+)
 from holdfast.protocol.messages import RankStatus
 from holdfast.telemetry.analysis.ends import (
     failed,
@@ -86,6 +93,13 @@ def unstartable(job: Job, exits: Sequence[Exited]) -> str:
     if first is None or not _never_ran(first.status) or job.best_step is not None:
         return ""
     return f"{summary(first)}."
+
+
+def misfits(exits: Sequence[Exited]) -> bool:
+    """Whether the script's state has other names or shapes than the checkpoint that it is given."""
+    first = root(exits)
+    error = first.status.error if first is not None else None
+    return error is not None and error.exception == CHECKPOINT_MISFIT
 
 
 def _never_ran(status: RankStatus) -> bool:

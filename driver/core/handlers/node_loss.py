@@ -16,7 +16,7 @@ from holdfast.driver.core.handlers import oom_killed
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.fact import Bearing, Fact, OfCluster
-from holdfast.driver.core.state.model import Fault, Job, Timer, Wanted
+from holdfast.driver.core.state.model import Fault, Job, Timer
 from holdfast.driver.core.state.node import Awaited, Broken, Node
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
@@ -151,7 +151,7 @@ def _may_go(turn: Turn, job: str) -> bool:
     """Whether the job is to end or to rest, for now: its executors go, with a last word or without
     one, and what does not become quiet in time is left.
     """
-    return turn.jobs[job].wanted is not Wanted.RUN
+    return not turn.jobs[job].goes_on
 
 
 def to_return(node: Node) -> bool:

@@ -20,9 +20,6 @@ from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Evidence, Kind, Weight
 from holdfast.protocol.messages import EARLIER
 
-BEFORE_EPOCH = frozenset({Phase.PENDING, Phase.ALLOCATING, Phase.SUSPENDED})
-"""Phases in which no rank can be anywhere."""
-
 
 def on_submitted(turn: Turn, event: e.JobSubmitted) -> None:
     if event.job in turn.jobs:
@@ -47,7 +44,7 @@ def on_submitted(turn: Turn, event: e.JobSubmitted) -> None:
 
 def on_suspend(turn: Turn, event: e.SuspendRequested) -> None:
     job = turn.jobs.get(event.job)
-    if job is None or job.finished or job.parked or job.wanted is not Wanted.RUN:
+    if job is None or job.finished or job.parked or not job.goes_on:
         return
     turn.job(job.name, wanted=Wanted.SUSPEND)
     turn.say(f"{event.who} wants {job.name} suspended", job.name)
@@ -61,7 +58,7 @@ def on_suspend(turn: Turn, event: e.SuspendRequested) -> None:
 def on_resume(turn: Turn, event: e.ResumeRequested) -> None:
     _grant(turn, event)
     job = turn.jobs.get(event.job)
-    if job is None or job.wanted is not Wanted.SUSPEND:
+    if job is None or job.wanted is not Wanted.SUSPEND or job.ends is not None:
         return
     turn.job(job.name, wanted=Wanted.RUN)
     turn.say(f"{event.who} wants {job.name} to go on", job.name)
@@ -82,7 +79,7 @@ def _goes_on(job: Job) -> str:
 def _grant(turn: Turn, event: e.ResumeRequested) -> None:
     """Note where a person wants ranks to start, whatever the store has, or had."""
     job = turn.jobs.get(event.job)
-    if job is None or event.from_step is None or job.seated or job.finished:
+    if job is None or event.from_step is None or job.seated or job.finished or job.ends:
         return
     where = f"from step {event.from_step}" if event.from_step else "from the beginning"
     turn.job(job.name, granted=event.from_step)
@@ -96,8 +93,10 @@ def on_stop(turn: Turn, event: e.StopRequested) -> None:
 def on_left(turn: Turn, event: e.RanksLeft) -> None:
     """For people alone. Where ranks ended by themselves, they have said how far they were."""
     job = turn.jobs.get(event.job)
-    given_up = job is not None and job.phase is Phase.FAILED and not job.exits
-    if job is not None and (given_up or job.wanted is not Wanted.RUN):
+    if job is None:
+        return
+    given_up = Phase.FAILED in (job.phase, job.ends) and not job.exits
+    if given_up or job.wanted is not Wanted.RUN:
         turn.job(event.job, reached=event.reached)
 
 
@@ -176,7 +175,7 @@ def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str) -> None:
 
 def _wind_down(turn: Turn, job: Job) -> None:
     """End what runs, with grace; where nothing runs, what is under way ends by itself."""
-    if job.phase in BEFORE_EPOCH or job.phase is Phase.SUSPENDING:
+    if job.phase in finish.BEFORE_RANKS or job.phase is Phase.SUSPENDING:
         return
     turn.move(job.name, Phase.SUSPENDING)
     if job.seated:

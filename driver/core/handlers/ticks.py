@@ -17,7 +17,7 @@ from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import allocation, eviction, move_on_suspicion
 from holdfast.driver.core.placing.allocation import drop_unready, give_back, leave
 from holdfast.driver.core.recovery import facts, next_step
-from holdfast.driver.core.state.model import Failure, Fault, Job, Phase, Timer, Wanted
+from holdfast.driver.core.state.model import Failure, Fault, Job, Phase, Timer
 from holdfast.driver.core.state.node import Node, Source
 from holdfast.driver.core.state.orders import calls_for
 from holdfast.driver.core.testing import off_the_job
@@ -127,7 +127,7 @@ def _stuck(turn: Turn, name: str, nodes: list[str]) -> None:
         if node in lost and _has_place(turn, name, node):
             next_step.recover(turn, name, _unkillable(node))
     others = [node for node in nodes if node not in lost and _has_place(turn, name, node)]
-    if others and turn.jobs[name].wanted is not Wanted.RUN:
+    if others and not turn.jobs[name].goes_on:
         leave(turn, *others)
     elif others:
         turn.wait_for(name, f"{', '.join(others)} {_may_have_ranks(len(others))}")
@@ -205,7 +205,7 @@ def _held_long(turn: Turn, job: Job) -> None:
 
 
 def _waits_for(job: Job, other: Job) -> bool:
-    if other.name == job.name or other.wanted is not Wanted.RUN or other.parked:
+    if other.name == job.name or not other.goes_on or other.parked:
         return False
     lacks = other.vacant > 0 and other.number < job.number
     return other.phase is Phase.PENDING or lacks

@@ -4,9 +4,11 @@ Called by the machines. Pure. Whatever ends a job closes its incident and gives 
 a finished job stays finished.
 """
 
+from holdfast.driver.core.attempt import saving
 from holdfast.driver.core.attempt.quiet import killed_of
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing.allocation import give_back
 from holdfast.driver.core.state.model import Failure, Phase, Timer, Wanted
 from holdfast.driver.core.turn import Turn
@@ -14,23 +16,42 @@ from holdfast.telemetry.analysis.ends import failed
 
 KEPT_EXITS = 16
 """Of a finished job: more than anybody is shown of them."""
+BEFORE_RANKS = frozenset({Phase.PENDING, Phase.ALLOCATING, Phase.SUSPENDED})
+"""Phases in which no rank can be anywhere."""
 TOLD_RANKS = 8
 """As many as a line has room for."""
 
 
 def succeed(turn: Turn, name: str) -> None:
     turn.move(name, Phase.RUNNING)
-    _end(turn, name, Phase.SUCCEEDED, f"{name} is done: every rank ended with exit code 0")
+    _save_and_end(turn, name, Phase.SUCCEEDED)
 
 
 def fail(turn: Turn, name: str, failure: Failure) -> None:
-    """Give the job up, with its evidence."""
-    turn.job(name, failure=failure)
-    _end(turn, name, Phase.FAILED, f"{name} is given up: {failure.reason}")
+    """Give the job up, with its evidence. One that is over already stays what it was."""
+    if turn.jobs[name].ends is None:
+        turn.job(name, failure=failure)
+        _save_and_end(turn, name, Phase.FAILED)
 
 
 def stop(turn: Turn, name: str) -> None:
-    _end(turn, name, Phase.STOPPED, f"{name} is stopped{_killed(turn, name)}")
+    end(turn, name, turn.jobs[name].ends or Phase.STOPPED)
+
+
+def end(turn: Turn, name: str, phase: Phase) -> None:
+    """It is over, and its nodes are free."""
+    sentence = _told(turn, name, phase)
+    incidents.back(turn, name, sentence)
+    _keep_first_causes(turn, name)
+    give_back(turn, name, forget=name)
+    turn.move(name, phase)
+    turn.job(name, timers={}, tried={}, unfit={}, parked="", backoff=None, unsure_s=None, ends=None)
+    turn.say(sentence, name)
+    job = turn.jobs[name]
+    if job.wanted is Wanted.DELETE:
+        drop(turn, name)
+    elif job.plan.ttl_s is not None:
+        turn.set_timer(name, Timer.TTL, job.plan.ttl_s)
 
 
 def suspend(turn: Turn, name: str) -> None:
@@ -63,23 +84,34 @@ def _killed(turn: Turn, name: str) -> str:
     return f": {named} {were} killed, for {they} ran on {job.plan.grace_s:g} s after SIGTERM"
 
 
-def _end(turn: Turn, name: str, phase: Phase, sentence: str) -> None:
-    incidents.back(turn, name, sentence)
+def _save_and_end(turn: Turn, name: str, phase: Phase) -> None:
+    """End it; first, what may be in its nodes' memory alone goes to the store."""
+    job = turn.job(name, save=None, saving=None)
+    if job.phase in BEFORE_RANKS or not saving.may_be_left(turn, job):
+        end(turn, name, phase)
+        return
+    turn.say(f"{name} saves its last step before it ends", name)
     _keep_first_causes(turn, name)
-    give_back(turn, name, forget=name)
-    turn.move(name, phase)
-    turn.job(name, timers={}, tried={}, unfit={}, parked="", backoff=None, unsure_s=None)
-    turn.say(sentence, name)
+    turn.job(name, ends=phase)
+    turn.move(name, Phase.SUSPENDING)
+    if job.seated:
+        open_epoch(turn, name)
+
+
+def _told(turn: Turn, name: str, phase: Phase) -> str:
     job = turn.jobs[name]
-    if job.wanted is Wanted.DELETE:
-        drop(turn, name)
-    elif job.plan.ttl_s is not None:
-        turn.set_timer(name, Timer.TTL, job.plan.ttl_s)
+    if phase is Phase.SUCCEEDED:
+        return f"{name} is done: every rank ended with exit code 0"
+    if phase is Phase.FAILED:
+        return f"{name} is given up: {job.failure.reason if job.failure else ''}"
+    return f"{name} is stopped{_killed(turn, name)}"
 
 
 def _keep_first_causes(turn: Turn, name: str) -> None:
     """Of thousands of ends those that tell why, and the furthest: each later commit has them."""
     exits = exits_of(turn.nodes, turn.jobs[name])
+    if turn.jobs[name].ends is not None:
+        return  # they were kept when its ranks had ended
     if len(exits) <= KEPT_EXITS:
         turn.job(name, exits=exits)
         return

@@ -14,7 +14,7 @@ from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.placing.allocation import SAID_NODES, leave, ready
-from holdfast.driver.core.state.model import Fault, Job, Phase, Timer, Wanted
+from holdfast.driver.core.state.model import Fault, Job, Phase, Timer
 from holdfast.driver.core.state.node import Against, Free, Node, Source, Suspect, Trusted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Evidence, Kind, Rung, Weight
@@ -76,7 +76,8 @@ def withdraw(turn: Turn, node: str, source: Source) -> None:
         leaving = tuple(other for other in job.leaving if other != node or kept)
         job = turn.job(job.name, leaving=leaving)
         if not job.leaving:
-            turn.drop_timers(job.name, Timer.SAVE, Timer.SAVE_FAILS)
+            if job.goes_on:  # else it saves before it ends
+                turn.drop_timers(job.name, Timer.SAVE, Timer.SAVE_FAILS)
             if trains(job):  # it waited for a node to move to
                 turn.job(job.name, waiting="")
         _set_time(turn, job.name)
@@ -158,9 +159,9 @@ def trains(job: Job) -> bool:
 
 def _runs(job: Job) -> bool:
     """It trains, or has ranks that go on though others have ended well."""
-    wanted = job.wanted is Wanted.RUN and not job.parked
-    goes_on = not job.tally.failed and job.tally.ended < job.world_size
-    return wanted and job.phase is Phase.RUNNING and goes_on and job.held is None
+    wanted = job.goes_on and not job.parked
+    trains = not job.tally.failed and job.tally.ended < job.world_size
+    return wanted and job.phase is Phase.RUNNING and trains and job.held is None
 
 
 def _may_leave(turn: Turn, job: Job, *, warm: bool = False) -> bool:

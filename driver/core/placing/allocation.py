@@ -24,7 +24,7 @@ from holdfast.driver.core.placing.candidates import (
     unwanted,
 )
 from holdfast.driver.core.state.fit import Use, fits
-from holdfast.driver.core.state.model import Job, Phase, Purpose, Timer, Unfit, Wanted
+from holdfast.driver.core.state.model import Job, Phase, Purpose, Timer, Unfit
 from holdfast.driver.core.state.node import Against, Node, Promised, Returning, Source
 from holdfast.driver.core.turn import Turn
 
@@ -67,7 +67,7 @@ def schedule(turn: Turn) -> None:
 
 
 def _lacks(job: Job) -> bool:
-    if job.wanted is not Wanted.RUN or job.finished or job.parked:
+    if not job.goes_on or job.finished or job.parked:
         return False
     if job.phase is Phase.PENDING or job.vacant:
         return True

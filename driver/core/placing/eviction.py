@@ -15,7 +15,7 @@ from holdfast.driver.core.events import BrakeApplyRequested, BrakeRequest
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.placing.allocation import leave, rest
 from holdfast.driver.core.state.fact import Bearing
-from holdfast.driver.core.state.model import Brake, Fault, Job, Phase, Wanted
+from holdfast.driver.core.state.model import Brake, Fault, Job, Phase
 from holdfast.driver.core.state.node import (
     ExamSetup,
     Held,
@@ -129,7 +129,7 @@ def evict_at_rest(
 def stays(job: Job, node: str) -> bool:
     """Whether what people evict is left with its job for now: that is parked, and what runs goes
     on, or its ranks have their grace to end for good, and it gives its nodes back then."""
-    ends = job.wanted is not Wanted.RUN and job.phase is Phase.SUSPENDING
+    ends = not job.goes_on and job.phase is Phase.SUSPENDING
     return node in job.places and (ends or bool(job.parked and job.seated))
 
 

@@ -13,7 +13,7 @@ from holdfast.driver.core.evidence import table as hypotheses
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.faults import crash_signature
 from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis, Table
-from holdfast.driver.core.state.model import Fault, Incident, Job, Wanted
+from holdfast.driver.core.state.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame
 
@@ -33,7 +33,7 @@ long as nothing but a restart is left."""
 
 def payer(job: Job, fault: Fault, case: Case, table: Table, incident: Incident) -> Blame | None:
     """Who pays for the restart that follows; None where none does, or a person asked for it."""
-    if job.wanted is not Wanted.RUN or fault.asked or table.act in (Act.GIVE_UP, Act.WAIT):
+    if not job.goes_on or fault.asked or table.act in (Act.GIVE_UP, Act.WAIT):
         return None
     idle = table.act is Act.RESTART and table.chosen is not Hypothesis.PASSING
     own = fault.own and (case.alone or (idle and incident.faults > 1))  # it has not got on since

@@ -14,7 +14,7 @@ from holdfast.driver.core.faults import root_cause, site
 from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.recovery import budget, sight
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
-from holdfast.driver.core.state.model import Fault, Job, Wanted
+from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Broken
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
@@ -131,10 +131,13 @@ def _acquitted(turn: Turn, node: str) -> bool:
 
 def _hopeless(turn: Turn, job: Job, fault: Fault) -> str:
     """Why no restart can help, by what ranks have shown; "" where one may."""
-    if job.wanted is not Wanted.RUN:
+    if not job.goes_on:
         return ""
-    if job.tally.ended and root_cause.unstartable(job, exits_of(turn.nodes, job)):
+    ended = exits_of(turn.nodes, job)
+    if job.tally.ended and root_cause.unstartable(job, ended):
         return "it cannot be started"
+    if job.tally.ended and version_before(job) is None and root_cause.misfits(ended):
+        return "another restart would not help"
     end = fault.signature
     if end is None or not end.unread or job.attempt > 1 or job.best_step:
         return ""

@@ -14,6 +14,7 @@ from holdfast.driver.core.state.model import (
     Attempt,
     Failure,
     Fault,
+    Phase,
     Saving,
     Tally,
     Timer,
@@ -31,6 +32,7 @@ class JobChanges(TypedDict, total=False):
     """Of a job."""
 
     wanted: Wanted
+    ends: Phase | None
     why: str
     waiting: str
     parked: str

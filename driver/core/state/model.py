@@ -226,6 +226,7 @@ class Job(Value, frozen=True):
     submitted_s: float
     since_s: float  # in this phase
     wanted: Wanted = Wanted.RUN
+    ends: Phase | None = None  # as what, once its last step is saved: Succeeded or Failed
     why: str = ""  # the last decision, in a sentence
     waiting: str = ""  # what it waits for, if it does
     parked: str = ""  # why the driver leaves it alone for now: a defect of ours
@@ -239,7 +240,7 @@ class Job(Value, frozen=True):
     attempt: int = 0
     stop: str = "kill"  # how ranks of the epoch before this one end
     rendezvous_host: str = field(default="", name="store_host")  # host when the epoch was opened
-    save: Stored | None = None  # goes from memory to the store before a node is left
+    save: Stored | None = None  # goes from memory to the store first; of who is over: did not
     saving: Saving | None = None  # how it gets on
     rendezvous: Rendezvous | None = None
     seats: tuple[Seat, ...] = ()  # the rank table, once ranks may run in this epoch
@@ -326,6 +327,11 @@ class Job(Value, frozen=True):
     @property
     def finished(self) -> bool:
         return self.phase in FINISHED
+
+    @property
+    def goes_on(self) -> bool:
+        """People want it to run, and it has not come to its end."""
+        return self.wanted is Wanted.RUN and self.ends is None
 
     @property
     def world_size(self) -> int:

@@ -35,7 +35,7 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     (P.STARTING, P.FAILED): "its budget is spent or its deadline passes as it starts",
     (P.STARTING, P.STOPPED): "a person stops it while it is parked",
     # ------------------------------------------------------------ training
-    (P.RUNNING, P.SUSPENDING): "a fault was found, or a person suspends or stops it",
+    (P.RUNNING, P.SUSPENDING): "a fault, a person suspends or stops it, or it is over and saves",
     (P.RUNNING, P.SUCCEEDED): "every rank ended with exit code 0",
     (P.RUNNING, P.FAILED): "a fault was found and the budget is spent, or its deadline passes",
     (P.RUNNING, P.STOPPED): "a person stops it while it is parked",
@@ -45,7 +45,8 @@ TRANSITIONS: dict[tuple[Phase, Phase], str] = {
     (P.SUSPENDING, P.RESTORING): "no earlier rank is left and every place has its node",
     (P.SUSPENDING, P.SUSPENDED): "no earlier rank is left and a person wants it suspended",
     (P.SUSPENDING, P.STOPPED): "no earlier rank is left and a person wants it stopped",
-    (P.SUSPENDING, P.FAILED): "its budget is spent or its deadline passes meanwhile",
+    (P.SUSPENDING, P.SUCCEEDED): "every rank ended with exit code 0, and its last step is saved",
+    (P.SUSPENDING, P.FAILED): "it is given up, and its last step is saved, or its deadline passes",
     # ------------------------------------------------------------ finding the bad node
     (P.DIAGNOSING, P.REPLACING): "the tests named a node, or one was lost meanwhile",
     (P.DIAGNOSING, P.RESTORING): "the tests found every node good",

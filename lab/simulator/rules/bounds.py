@@ -1,6 +1,6 @@
 """Bounds on what a job may wait, and on what a recovery may cost. Looked at every few seconds."""
 
-from holdfast.driver.core.state.model import Phase, Wanted
+from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Node
 from holdfast.lab.simulator.machines import ExamLie, Machine
 from holdfast.lab.simulator.scenario import STEP_S
@@ -97,7 +97,7 @@ def _trains(world: World, name: str) -> bool:
 
 def _wants(world: World, name: str) -> bool:
     job = world.driver.state.jobs.get(name)
-    if job is None or job.finished or job.parked or job.wanted is not Wanted.RUN:
+    if job is None or job.finished or job.parked or not job.goes_on:
         return False
     readable = world.store_up and name not in world.lookup.lagging and world.lookup.is_whole
     return job.phase is not Phase.SUSPENDED and readable and name not in world.bugs

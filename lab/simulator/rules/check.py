@@ -24,6 +24,7 @@ def check(world: World, before: State, event: e.AnyEvent, decision: Decision, no
             jobs.budget_is_kept(new, now)
             jobs.who_came_first_starts_first(world, old, new, after)
             jobs.who_can_meet_is_seated(old, new, after, now)
+            jobs.what_ends_is_saved(world, old, new)
     for job in after.jobs.values():
         jobs.suspend_ends(job, now - world.driver.stood_since(job.since_s))
     nodes.unfit_nodes_are_not_asked_for(before, decision, now)

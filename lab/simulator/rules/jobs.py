@@ -6,6 +6,7 @@ from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.fact import OfLink
 from holdfast.driver.core.state.model import FINISHED, Job, Phase, State, Timer, Wanted
 from holdfast.driver.core.state.node import Node, Suspect
+from holdfast.lab.simulator import checkpoints
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.faults import Blame
@@ -100,13 +101,38 @@ def who_came_first_starts_first(world: World, old: Job | None, new: Job, after: 
         require("who-came-first-starts-first", not late, f"{new.name} before {other.name}")
 
 
+STEADY = frozenset(
+    {
+        *("kill-rank", "blip", "raise", "pause", "bug", "hungry", "hang", "lemon", "false-alarm"),
+        *("kill-driver", "freeze-driver", "kill-executor", "lose-rendezvous", "slow-quiet"),
+        *("suspend", "resume", "maintain", "restore", "stop"),
+    }
+)
+"""Faults and wishes that leave a job its nodes, their connections and its store."""
+
+
+def what_ends_is_saved(world: World, old: Job | None, new: Job) -> None:
+    """A job that ends has in its store the newest step that its nodes have in memory."""
+    ended = new.phase in (Phase.SUCCEEDED, Phase.FAILED) and old is not None and not old.finished
+    deleted = old is not None and old.wanted is Wanted.DELETE
+    if not ended or old is None or deleted or not world.jobs[new.name].store_every:
+        return
+    if not {fault.kind for fault in world.scenario.faults} <= STEADY or old.vacant:
+        return
+    newest = checkpoints.possible(world, new.name, old.nodes)
+    saved = checkpoints.possible(world, new.name, ())
+    require("what-ends-is-saved", saved >= newest, f"{new.name}: {saved} of {newest}, {new.why}")
+
+
 def suspend_ends(job: Job, now: float) -> None:
-    """A suspend that a person asked for ends in bounded time, whatever happens; while the driver
-    stands still, which `now` leaves out, it can end nothing.
+    """A suspend that a person asked for, or that comes before a job's end, ends in bounded time,
+    whatever happens; while the driver stands still, which `now` leaves out, it can end nothing.
     """
-    if job.phase is Phase.SUSPENDING and job.wanted is not Wanted.RUN:
+    if job.phase is Phase.SUSPENDING and not job.goes_on:
         limit_s = job.plan.grace_s + 20.0 + 15.0  # until quiet is given up; a driver that is away
-        if Timer.SAVE in job.timers and job.wanted is Wanted.SUSPEND:
+        if job.ends is not None:
+            limit_s += max(job.plan.grace_s, 20.0)  # while its last step is saved
+        if job.leaving or (job.wanted is Wanted.SUSPEND and (Timer.SAVE in job.timers or job.ends)):
             limit_s += Policy().save_longest_s  # while its last step gets on to a slow store
         require("every-suspend-ends", now - job.since_s <= limit_s, f"{job.name} {job.since_s}")
 
