@@ -12,6 +12,7 @@ from waiting import eventually  # noqa: E402 - after the check that torch is the
 
 from holdfast.checkpoint.agent_protocol import AgentOrder  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
+from holdfast.checkpoint.pace import Pace  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.storekeeper import StoreKeeper  # noqa: E402
 from holdfast.kit.clock import SystemClock  # noqa: E402
@@ -24,7 +25,8 @@ STEP = 10
 @pytest.fixture
 def give(tmp_path: Path) -> Iterator[Callable[..., None]]:
     """Give orders to a keeper whose threads, an agent's two, begin with the test's last one."""
-    keeper = StoreKeeper(SystemClock(), tell=print)
+    clock = SystemClock()
+    keeper = StoreKeeper(clock, print, Pace(clock, rest=bool))
     threads = [Thread(target=keeper.run), Thread(target=keeper.sweeper.run)]
 
     def given(*orders: AgentOrder) -> None:
