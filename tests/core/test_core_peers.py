@@ -106,6 +106,14 @@ def test_a_node_is_told_where_its_copies_go_and_who_has_what_it_lacks(training) 
     assert {rank: peer.port for rank, peer in told["n1"].restore.peers.items()} == {2: 70, 3: 70}
 
 
+def test_who_has_its_snapshot_itself_is_told_of_no_other_that_has_it(training) -> None:
+    life = training(task=PLAN.task, topology=Topology(dp=4))
+    first = life.job.epoch
+    life.dies(1, signal=9, step=12)
+    life.answer(snapshots=[(12, first)], peer_ports={"n0": 70, "n1": 71})
+    assert [life.told(node).restore.peers for node in life.job.nodes] == [{}, {}]
+
+
 def test_without_copies_nobody_is_told_of_a_peer(training) -> None:
     life = training()
     first = life.job.epoch
