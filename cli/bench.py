@@ -66,6 +66,13 @@ def register(app: typer.Typer) -> None:
         ),
     )(checkpoint)
     bench.command(
+        "leaks",
+        epilog=examples(
+            "holdfast bench leaks",
+            "holdfast bench leaks --saves 60 --restarts 6 --json",
+        ),
+    )(leaks)
+    bench.command(
         "evidence",
         epilog=examples(
             "holdfast bench evidence --quick",
@@ -258,6 +265,21 @@ def checkpoint(
     """
     options = {"gib": gib, "device": device.value}
     return int(parts.BENCH.load().run("checkpoint", rounds=rounds, as_json=json, **options))
+
+
+def leaks(
+    saves: Annotated[int, typer.Option(min=1, help="Snapshots of each rank, at least.")] = 500,
+    restarts: Annotated[int, typer.Option(min=1, help="Ranks that are killed, in turn.")] = 50,
+    json: Json = False,
+) -> int:
+    """What a node still has after hundreds of saves and tens of restarts that it had not early on.
+
+    A job on two emulated nodes, with copies on the other one and a store: open files, threads,
+    processes and memory of agent, executor, daemon and launcher, and what lies in the nodes'
+    memory. Some 4 minutes.
+    """
+    part = parts.BENCH.load()
+    return int(part.run("leaks", rounds=1, as_json=json, saves=saves, restarts=restarts))
 
 
 def evidence(
