@@ -115,7 +115,7 @@ def _step(folder: Path) -> int:
 
 
 def _at_rest(lab: Lab) -> Counted:
-    """The least of several counts: what is open for a moment only is no leak. (Training goes on.)"""
+    """The least of several counts: what is open for a moment only is no leak."""
     time.sleep(REST_S)
     counts = []
     for _ in range(COUNTS):

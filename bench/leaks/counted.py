@@ -2,9 +2,9 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from holdfast.keeper import processes
 from holdfast.keeper.state import NodeRecord
@@ -50,7 +50,7 @@ def count(lab: Lab) -> Counted:
 def least(counts: Sequence[Counted]) -> Counted:
     """Each number by itself."""
     return Counted(
-        of={name: Process(*map(min, zip(*(one.of[name] for one in counts)))) for name in PROCESSES},
+        of={name: _each(min, [one.of[name] for one in counts]) for name in PROCESSES},
         processes=min(one.processes for one in counts),
         left=min(one.left for one in counts),
         slots_mb=min(one.slots_mb for one in counts),
@@ -58,8 +58,11 @@ def least(counts: Sequence[Counted]) -> Counted:
 
 
 def _most(lab: Lab, nodes: list[NodeRecord], name: str) -> Process:
-    found = [_of(target.process_pid(lab, node, name)) for node in nodes]
-    return Process(*map(max, zip(*found, strict=True)))
+    return _each(max, [_of(target.process_pid(lab, node, name)) for node in nodes])
+
+
+def _each(choose: Callable[..., Any], found: Sequence[Process]) -> Process:
+    return Process(*map(choose, zip(*found, strict=True)))
 
 
 def _of(pid: int) -> Process:

@@ -35,6 +35,8 @@ VALUES: dict[str, Any] = {
     "no dimension": np.array(2.5),
     "turned": np.arange(12.0).reshape(3, 4).T,
     "every second": np.arange(10)[::2],
+    "backwards": np.arange(10.0)[::-1],
+    "read only": np.frombuffer(b"01234567", "i4"),
     "bytes": bytes(range(256)),
     "no bytes": b"",
     "bytearray": bytearray(b"ab"),
