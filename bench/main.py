@@ -70,6 +70,12 @@ def _leaks(rounds: int, take: Take, say: Say, **options: Any) -> None:
     measure(rounds, take, say, **options)
 
 
+def _endurance(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    from holdfast.bench.endurance.benchmark import measure
+
+    measure(rounds, take, say, **options)
+
+
 def _analysis(rounds: int, take: Take, say: Say) -> None:
     from holdfast.bench.analysis.benchmark import measure
 
@@ -86,6 +92,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "analysis": _analysis,
     "checkpoint": _checkpoint,
     "leaks": _leaks,
+    "endurance": _endurance,
 }
 """Each loads its own when it is called: not all need torch, or Kubernetes."""
 

@@ -73,6 +73,13 @@ def register(app: typer.Typer) -> None:
         ),
     )(leaks)
     bench.command(
+        "endurance",
+        epilog=examples(
+            "holdfast bench endurance",
+            "holdfast bench endurance --every 20 --faults 3 --json",
+        ),
+    )(endurance)
+    bench.command(
         "evidence",
         epilog=examples(
             "holdfast bench evidence --quick",
@@ -280,6 +287,21 @@ def leaks(
     """
     part = parts.BENCH.load()
     return int(part.run("leaks", rounds=1, as_json=json, saves=saves, restarts=restarts))
+
+
+def endurance(
+    every: Annotated[float, typer.Option(min=5, help="Seconds between faults.")] = 60.0,
+    faults: Annotated[int, typer.Option(min=1, help="How many: rank, node, store, in turn.")] = 6,
+    json: Json = False,
+) -> int:
+    """How much longer a job takes that is hurt again and again, beside torchrun, with one script.
+
+    What it has to take: its time alone, and until each fault was found, as the journal has it.
+    Torchrun's ranks alone are hurt, as often: who replaces a node or a store is not its. Half an
+    hour.
+    """
+    part = parts.BENCH.load()
+    return int(part.run("endurance", rounds=1, as_json=json, every_s=every, faults=faults))
 
 
 def evidence(
