@@ -1,8 +1,8 @@
-"""The script of both systems: `script.py FOLDER STEPS STEP_S`. Two lines of Holdfast, which keep its state
-in FOLDER/checkpoints wherever it is started.
+"""The script of both systems: `script.py FOLDER STEPS STEP_S`. Two lines of Holdfast, which keep
+its state in FOLDER/checkpoints wherever it is started.
 
-A step is a pause of STEP_S, as for a device that computes, and an all-reduce. Rank 0 adds the time of each
-step that all have completed to FOLDER/steps, and leaves FOLDER/ended after the last.
+A step is a pause of STEP_S, as for a device that computes, and an all-reduce. Rank 0 adds the time
+of each step that all have completed to FOLDER/steps, and leaves FOLDER/ended after the last.
 """
 
 import sys
