@@ -283,7 +283,7 @@ def leaks(
 
     A job on two emulated nodes, with copies on the other one and a store: open files, threads,
     processes and memory of agent, executor, daemon and launcher, and what lies in the nodes'
-    memory. Some 4 minutes.
+    memory. Two minutes.
     """
     part = parts.BENCH.load()
     return int(part.run("leaks", rounds=1, as_json=json, saves=saves, restarts=restarts))
