@@ -123,17 +123,17 @@ def test_a_protocol_whose_library_is_missing_names_it(monkeypatch: pytest.Monkey
 
 
 def test_a_read_goes_on_where_it_broke_off() -> None:
-    data, begun = bytes(range(100)), []
+    data, begun = bytes(range(200)), []
 
     def read(begin: int) -> Iterator[bytes]:
         begun.append(begin)
         yield data[begin : begin + 30]
-        if begin < 60:
+        if begin < 160:
             raise TemporaryStoreError("broke off")
         yield data[begin + 30 :]
 
     assert b"".join(resumed(read, 10)) == data[10:]
-    assert begun == [10, 40, 70]
+    assert begun == [10, 40, 70, 100, 130, 160], "each brought something"
 
 
 def test_a_read_that_brings_nothing_is_given_up() -> None:
