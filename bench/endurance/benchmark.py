@@ -60,9 +60,9 @@ def measure(
                     raise Incomplete(f"{system}: {error}") from error
 
 
-Played = Callable[[Path, int, Sequence[str], float], tuple[float, float]]
+Played = Callable[[Path, int, Sequence[str], float], tuple[float, float | None]]
 """In a folder, so many steps, with these faults, so far apart: how long it took from its first step
-to its last one, and how long the faults took to be found, both in seconds.
+to its last one, and how long the faults took to be found, both in seconds. None: it does not tell.
 """
 
 
@@ -73,8 +73,9 @@ def _both(
     yield Try(system=system, figure="alone", value=alone_s)
     hurt_s, found_s = played(_new(root, f"{system}-hurt"), steps, names, every_s)
     yield Try(system=system, figure="with faults", value=hurt_s)
-    yield Try(system=system, figure="until faults were found", value=found_s)
-    ratio = hurt_s / (alone_s + found_s)
+    if found_s is not None:
+        yield Try(system=system, figure="until faults were found", value=found_s)
+    ratio = hurt_s / (alone_s + (found_s or 0.0))
     yield Try(system=system, figure="times what it has to take", unit="", value=ratio)
 
 
@@ -133,16 +134,14 @@ def _found_s(lab: Lab, done: Done) -> float:
 # ---------------------------------------------------------------- torchrun
 
 
-def _torchrun(
-    folder: Path, steps: int, names: Sequence[str], every_s: float
-) -> tuple[float, float]:
+def _torchrun(folder: Path, steps: int, names: Sequence[str], every_s: float) -> tuple[float, None]:
     """On one node, whose ranks alone are hurt: who replaces a node, or a store, is not its."""
     with Torchrun().script(folder, SCRIPT, *words(folder, steps)):
         began_s = _first_step(folder)
         for nth, _ in enumerate(names, 1):
             time.sleep(max(0.0, began_s + nth * every_s - time.monotonic()))
             os.kill(_writer(folder), signal.SIGKILL)
-        return _ended(folder, steps) - began_s, 0.0
+        return _ended(folder, steps) - began_s, None
 
 
 def _writer(folder: Path) -> int:
