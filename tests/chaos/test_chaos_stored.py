@@ -111,8 +111,20 @@ def test_a_disk_that_is_full_takes_nothing_and_gives_what_it_has(small: S3) -> N
     assert [one.name for one in life.entries("")] == ["a", "b"]
 
 
+def test_a_disk_that_is_not_the_servers_own_is_not_filled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MOST_BYTES", 0)
+    server = S3(tmp_path)
+    with pytest.raises(AssertionError, match="of the server's own"), store._full(server):
+        raise NotImplementedError
+    assert not list((tmp_path / "buckets").iterdir())
+
+
 def test_the_disk_of_a_server_goes_with_it(small: S3) -> None:
     disk = small.disk
+    info = os.statvfs(disk)
+    assert info.f_blocks * info.f_frsize == 8 << 20
     mounts = Path("/proc/self/mounts").read_text()
     assert "buckets" not in mounts, "no other process sees it"
     assert (disk / "small").is_dir()

@@ -1,5 +1,6 @@
 """What fsspec's file systems do in silence, and stores whose library is missing."""
 
+import errno
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -93,6 +94,41 @@ def test_whatever_its_library_raises_is_an_error_of_the_store(
     replace(monkeypatch, "cat_file", lambda *_, **more: b"ol")
     with pytest.raises(TemporaryStoreError, match="2 of 5 bytes came"):
         read(store, "a")
+
+
+def test_a_full_disk_there_is_told_with_what_to_do(
+    store: FsspecStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **more: Any) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    replace(monkeypatch, "open", full)
+    with pytest.raises(TemporaryStoreError, match=r"No space left on device\. Free space there"):
+        store.put("b", [b"x"])
+
+
+def test_a_file_is_no_empty_folder_and_what_is_not_whole_is_in_none(store: FsspecStore) -> None:
+    with pytest.raises(PermanentStoreError, match="Not a directory"):
+        store.entries("a")
+    store._files.pipe_file(f"{store._root}/.b.1.2.tmp", b"half")
+    assert [entry.name for entry in store.entries("")] == ["a"]
+
+
+def test_a_folder_is_listed_as_it_is_now(
+    store: FsspecStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most libraries keep what they have listed."""
+    listed: dict[str, Any] = {}
+    ls = MemoryFileSystem.ls
+
+    def kept(self: MemoryFileSystem, path: str, **more: Any) -> Any:
+        return listed.setdefault(path, ls(self, path, **more))
+
+    replace(monkeypatch, "ls", kept)
+    replace(monkeypatch, "invalidate_cache", lambda self, path=None: listed.clear())
+    assert [entry.name for entry in store.entries("")] == ["a"]
+    store._files.pipe_file(f"{store._root}/b", b"of another node")
+    assert [entry.name for entry in store.entries("")] == ["a", "b"]
 
 
 def test_a_pattern_in_a_path_is_refused() -> None:

@@ -28,6 +28,8 @@ INTO_A_SAVE_S = 0.1
 """At most so long after it was seen to be under way the server dies."""
 DEAD_S = (0.5, 3.0)
 PIECE = bytes(64 << 10)
+MOST_BYTES = 256 << 20
+"""A disk that is larger is somebody's, and is not filled."""
 STANDS_S, GOES_S = 0.3, 0.03
 """A store that gives a tenth of what it could, and answers late."""
 
@@ -109,6 +111,8 @@ def _meanwhile(
 
 @contextmanager
 def _full(server: S3) -> Iterator[None]:
+    info = os.statvfs(server.disk)
+    assert info.f_blocks * info.f_frsize <= MOST_BYTES, "a disk of the server's own"
     filler = server.disk / ".filler"
     with filler.open("wb", buffering=0) as file:
         try:
