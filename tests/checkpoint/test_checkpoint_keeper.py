@@ -127,7 +127,32 @@ def test_a_step_that_is_to_be_saved_is_saved_once_and_held_back_by_nothing(
     assert keeper._upload is not upload
 
 
+def test_who_asked_what_there_is_hears_of_a_step_that_was_saved(
+    keeper: StoreKeeper, order: AgentOrder
+) -> None:
+    put_snapshot(Path(order.slots[0]), made_seal(7))
+    keeper._take(replace(order, ranks=(), save=Stored(step=7, epoch=1), look_up_store=True))
+    looks = [keeper._look_up]
+    for done in (False, True, True):
+        keeper._look_again(SimpleNamespace(done=done))  # type: ignore[arg-type]
+        looks.append(keeper._look_up)
+    assert looks[0] is looks[1], "it is on its way"
+    assert looks[2] is not looks[1], "it is there: a look that had ended is not the last"
+    assert looks[3] is looks[2], "once"
+
+
 # ---------------------------------------------------------------- its end
+
+
+def test_a_job_is_forgotten_though_another_order_follows_at_once(
+    keeper: StoreKeeper, order: AgentOrder
+) -> None:
+    put_snapshot(Path(order.slots[0]), made_seal(7))
+    keeper.give(replace(order, ranks=(), store_url="", forget_job="job"))
+    keeper.give(replace(order, id=2, job="other", store_url="", slots={}))
+    keeper._round()
+    assert keeper.settled_id == 2
+    assert not Path(order.slots[0]).exists()
 
 
 def test_a_job_is_forgotten_once_its_upload_and_its_deletions_are_done(
