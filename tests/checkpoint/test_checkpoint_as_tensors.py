@@ -160,15 +160,23 @@ def test_an_array_is_expected_where_something_else_was_saved(tmp_path: Path) -> 
         np.array([{}]),
         np.zeros(2, "i4,f8"),
         np.ma.masked_array([1.0]),
-        torch.eye(2, dtype=torch.complex128).to_sparse(),
         object(),
         {1, 2},
     ],
-    ids=["objects", "fields", "masked", "sparse", "object", "set"],
+    ids=["objects", "fields", "masked", "object", "set"],
 )
 def test_what_cannot_be_saved_is_refused_by_its_path(value: Any) -> None:
     with pytest.raises(tree.Unsaveable, match=r"^deep\.0\.x: a "):
         Checkpointer().save(1, {"deep": [{"x": value}]})
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128], ids=str)
+def test_a_sparse_tensor_of_any_layout_is_refused_by_its_path(dtype: Any) -> None:
+    whole = torch.eye(2, dtype=dtype)
+    for sparse in (whole.to_sparse(), whole.to_sparse_csr()):
+        with pytest.raises(tree.Unsaveable, match=r"^deep\.0\.x: a Tensor \(torch.sparse_"):
+            Checkpointer().save(1, {"deep": [{"x": sparse}]})
 
 
 def test_a_tensor_that_could_not_be_restored_in_place_is_refused() -> None:
