@@ -296,9 +296,9 @@ def endurance(
 ) -> int:
     """How much longer a job takes that is hurt again and again, beside torchrun, with one script.
 
-    What it has to take: its time alone, and until each fault was found, as the journal has it.
-    Torchrun's ranks alone are hurt, as often: who replaces a node or a store is not its. Half an
-    hour.
+    What it has to take: its time alone, at the pace of its other steps, and until each fault was
+    found, as the journal has it. Torchrun's ranks alone are hurt, as often: who replaces a node or
+    a store is not its. A quarter of an hour.
     """
     part = parts.BENCH.load()
     return int(part.run("endurance", rounds=1, as_json=json, every_s=every, faults=faults))
