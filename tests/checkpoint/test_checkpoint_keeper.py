@@ -17,6 +17,7 @@ from holdfast.checkpoint.fence import Superseded
 from holdfast.checkpoint.pace import Pace
 from holdfast.checkpoint.storekeeper import POLL_S, StoreKeeper
 from holdfast.checkpoint.stores import TemporaryStoreError
+from holdfast.checkpoint.words import Seal
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.messages import Stored, UploadLimits
 
@@ -139,6 +140,26 @@ def test_who_asked_what_there_is_hears_of_a_step_that_was_saved(
     assert looks[0] is looks[1], "it is on its way"
     assert looks[2] is not looks[1], "it is there: a look that had ended is not the last"
     assert looks[3] is looks[2], "once"
+
+
+@pytest.mark.parametrize(
+    ("seal", "due"),
+    [
+        (made_seal(10), 10),
+        (made_seal(10, job="other"), None),
+        (made_seal(10, epoch=2), None),
+        (made_seal(11), None),
+    ],
+    ids=["due", "another job's", "another attempt's", "not due"],
+)
+def test_only_what_is_due_of_this_attempt_is_written(
+    keeper: StoreKeeper, order: AgentOrder, seal: Seal, due: int | None
+) -> None:
+    put_snapshot(Path(order.slots[0]), seal)
+    keeper._take(order)
+    assert keeper._upload is not None
+    assert keeper._upload._newest_due() == due
+    assert keeper._upload.idle is (due is None)
 
 
 # ---------------------------------------------------------------- its end
