@@ -162,6 +162,21 @@ def test_only_what_is_due_of_this_attempt_is_written(
     assert keeper._upload.idle is (due is None)
 
 
+def test_a_slot_that_was_written_over_before_it_was_locked_is_not_written_as_what_it_was(
+    keeper: StoreKeeper, order: AgentOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slot = put_snapshot(Path(order.slots[0]), made_seal(10))
+    keeper._take(order)
+    upload = keeper._upload
+    assert upload is not None
+    before = upload._seals(0)
+    slot.break_seal()
+    put_snapshot(Path(order.slots[0]), made_seal(20))
+    monkeypatch.setattr(upload, "_seals", lambda _: before)
+    assert not upload._write(10)
+    assert not list(tmp_path.glob("store/**/*.safetensors"))
+
+
 # ---------------------------------------------------------------- its end
 
 
