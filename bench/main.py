@@ -64,6 +64,18 @@ def _checkpoint(rounds: int, take: Take, say: Say, **options: Any) -> None:
     measure(rounds, take, say, **options)
 
 
+def _leaks(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    from holdfast.bench.leaks.benchmark import measure
+
+    measure(rounds, take, say, **options)
+
+
+def _endurance(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    from holdfast.bench.endurance.benchmark import measure
+
+    measure(rounds, take, say, **options)
+
+
 def _analysis(rounds: int, take: Take, say: Say) -> None:
     from holdfast.bench.analysis.benchmark import measure
 
@@ -79,6 +91,8 @@ BENCHMARKS: dict[str, Benchmark] = {
     "telemetry": _telemetry,
     "analysis": _analysis,
     "checkpoint": _checkpoint,
+    "leaks": _leaks,
+    "endurance": _endurance,
 }
 """Each loads its own when it is called: not all need torch, or Kubernetes."""
 

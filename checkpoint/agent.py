@@ -41,8 +41,9 @@ class Agent:
         self._last: AgentReport | None = None
         self.wake = os.eventfd(0)
         """Readable once the store's side has something new to report."""
-        self._keeper = StoreKeeper(SystemClock(), self._tell, changed=self._changed)
         self._closed = Event()
+        self._pace = Pace(SystemClock(), self._closed.wait)
+        self._keeper = StoreKeeper(SystemClock(), self._tell, self._pace, changed=self._changed)
         self._host: Host | None = None
         self._sender = Sender(self._pace, self._tell)
         self._threads = [
@@ -63,6 +64,8 @@ class Agent:
         forgotten = given.forget_job == given.job
         slots = {} if forgotten else given.slots
         self._memory = Memory(given.job, slots, self._tell, before=self._memory)
+        if not forgotten:  # what it has still to write keeps to its bounds
+            self._pace.limits = given.upload
         self._keeper.give(given)
         if given.peer_interval_steps and self._host is None:
             self._host = self._new_host(nodeenv.address_of(os.environ))
@@ -123,9 +126,6 @@ class Agent:
 
     def _changed(self) -> None:
         os.eventfd_write(self.wake, 1)
-
-    def _pace(self, given: AgentOrder) -> Pace:
-        return Pace(given.upload, SystemClock(), self._closed.wait)
 
     def _send(self) -> None:
         try:

@@ -37,11 +37,7 @@ def taken(value: Any) -> tuple[str, dict[str, Any], torch.Tensor] | None:
     """
     if isinstance(value, torch.Tensor):
         plain = value.dtype != torch.complex128 or value.layout != torch.strided
-        return (
-            None
-            if plain
-            else (COMPLEX, {}, torch.view_as_real(value.detach().resolve_conj().resolve_neg()))
-        )
+        return None if plain else (COMPLEX, {}, torch.view_as_real(value.detach().resolve_conj()))
     if type(value) is bytes:
         return BYTES, {}, _octets(value)
     if type(value) is bytearray:

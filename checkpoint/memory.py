@@ -13,6 +13,7 @@ from holdfast.checkpoint.early import Early
 from holdfast.checkpoint.slot_folder import SlotFolder
 from holdfast.checkpoint.slots import Slot
 from holdfast.checkpoint.words import Seal
+from holdfast.kit.files import sweep_beside
 from holdfast.protocol.messages import Snapshot
 
 
@@ -47,6 +48,8 @@ class Memory:
         self._verified: set[tuple[int, int, int]] = set()
         if before is not None and before._job == job:
             self._verified |= before._verified
+        for folder in self._folders.values():
+            sweep_beside(folder.folder)
         self.early: Early = Early(self._folders, tell, before=before.early if before else None)
 
     def look(self) -> tuple[Snapshot, ...]:

@@ -54,6 +54,11 @@ class Host:
         """Follow this order: copies are taken for its job alone."""
         self._order = order
 
+    def close(self) -> None:
+        """Take no connection any more; may take half a second. A process that ends need not."""
+        self._server.shutdown()
+        self._server.server_close()
+
     def _handle(self, link: socket.socket, file: IO[bytes]) -> None:
         try:
             self._do(link, ASK.decode(file.readline(LONGEST_LINE)), file)
@@ -73,7 +78,7 @@ class Host:
             def agree() -> None:
                 link.sendall(msgspec.json.encode(Answer()) + b"\n")
 
-            receive(file, folder, ask.seal, ask.xxh3, ready=agree)
+            receive(file, folder, ask.seal, ask.xxh3, whole=ask.whole, ready=agree)
             agree()
         elif ask.wants is not None:
             self._give(link, folder, *ask.wants)

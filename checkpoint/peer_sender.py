@@ -4,6 +4,7 @@ Must not load torch, nor hold a snapshot's lock longer than it takes to send it.
 """
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -21,7 +22,7 @@ RETRY_S = 2.0
 class Sender:
     """Sends what is due of this node's ranks to the peer of the order, in a thread of its own."""
 
-    def __init__(self, pace: Callable[[AgentOrder], Pace], tell: Callable[[str], None]) -> None:
+    def __init__(self, pace: Pace, tell: Callable[[str], None]) -> None:
         self._pace = pace
         self._tell = tell
         self._order: AgentOrder | None = None
@@ -56,15 +57,21 @@ class Sender:
         step = max(steps, default=None)
         if step is None:
             return
-        pace = self._pace(order)
         for folder in folders.values():
-            found = folder.find(step=step, epoch=order.epoch)
-            if found is None:
+            if not self._send(order, peer, folder, step):
                 return
-            with found[0].locked(exclusive=False) as fd:
-                if fd is None or found[0].seal() != found[1]:
-                    return
-                send(peer, key_of(order.store_url), *found, fd, pace.took)
         for folder in folders.values():
             folder.put_copied(epoch=order.epoch, step=step)
         self._last = (order.epoch, step)
+
+    def _send(self, order: AgentOrder, peer: Peer, folder: SlotFolder, step: int) -> bool:
+        """Whether it is there; not where its rank is about to write over it."""
+        found = folder.find(step=step, epoch=order.epoch)
+        if found is None:
+            return False
+        with found[0].locked(exclusive=False) as fd:
+            if fd is None or found[0].seal() != found[1]:
+                return False
+            whole, key = folder.copied(), key_of(order.store_url)
+            self._pace.carry_out(partial(send, peer, key, *found, fd, whole=whole))
+        return True

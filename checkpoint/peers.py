@@ -14,7 +14,7 @@ import msgspec
 
 from holdfast.checkpoint.digest import CHUNK_BYTES, Running
 from holdfast.checkpoint.slot_folder import SlotFolder
-from holdfast.checkpoint.slots import Slot, mapped
+from holdfast.checkpoint.slots import NoRoom, Slot, mapped
 from holdfast.checkpoint.words import Seal
 from holdfast.protocol.messages import Peer
 
@@ -33,7 +33,10 @@ class Refused(Exception):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Take this snapshot, which follows, or with `wants` give that of this rank, step and epoch."""
+    """Take this snapshot, which follows, or with `wants` give that of this rank, step and epoch.
+
+    `whole`: (epoch, step) of the newest that is there of all ranks of the node that sends.
+    """
 
     key: str
     job: str
@@ -41,6 +44,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     wants: tuple[int, int] | None = None
     seal: Seal | None = None
     xxh3: str = ""
+    whole: tuple[int, int] | None = None
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -60,13 +64,20 @@ def key_of(store_url: str) -> str:
 
 
 def send(
-    peer: Peer, key: str, slot: Slot, seal: Seal, fd: int, took: Callable[[int], None]
+    peer: Peer,
+    key: str,
+    slot: Slot,
+    seal: Seal,
+    fd: int,
+    *,
+    took: Callable[[int], None],
+    whole: tuple[int, int] | None = None,
 ) -> None:
     """Have a copy of it there. The caller holds the slot's lock. Raises `Refused`, `OSError`."""
     xxh3 = slot.known_sum(seal)
     if xxh3 is None or not slot.is_known(fd, seal):
         raise Refused(f"step {seal.step} in memory has changed since it was sealed")
-    ask = Ask(key=key, job=seal.job, rank=seal.rank, seal=seal, xxh3=xxh3)
+    ask = Ask(key=key, job=seal.job, rank=seal.rank, seal=seal, xxh3=xxh3, whole=whole)
     with _connected(peer) as (link, file):
         link.sendall(msgspec.json.encode(ask) + b"\n")
         _answer(file)  # it has room
@@ -82,9 +93,10 @@ def fetch(peer: Peer, key: str, folder: SlotFolder, wanted: tuple[str, int, int,
         ask = Ask(key=key, job=job, rank=rank, wants=(epoch, step))
         link.sendall(msgspec.json.encode(ask) + b"\n")
         answer = _answer(file)
-        if answer.seal is None or answer.seal.age != (epoch, step):
+        seal = answer.seal
+        if seal is None or (seal.job, seal.rank, seal.step, seal.epoch) != wanted:
             raise Refused("it gave another snapshot")
-        receive(file, folder, answer.seal, answer.xxh3)
+        receive(file, folder, seal, answer.xxh3)
 
 
 class _connected:  # noqa: N801 - reads as a function where it is used
@@ -105,7 +117,8 @@ def _answer(file: IO[bytes]) -> Answer:
     try:
         answer = _ANSWER.decode(text)
     except msgspec.DecodeError as error:
-        raise Refused("it has ended the connection" if not text else str(error)) from error
+        why = f"it said something else: {error}" if text else "it has ended the connection"
+        raise Refused(why) from error
     if answer.why:
         raise Refused(answer.why)
     return answer
@@ -129,30 +142,40 @@ def receive(
     seal: Seal,
     xxh3: str,
     *,
+    whole: tuple[int, int] | None = None,
     ready: Callable[[], None] = _nothing,
 ) -> None:
-    """Put what comes, once `ready` was called, into the oldest slot. Raises `Refused`, `NoRoom`,
-    `OSError`.
+    """Put what comes, once `ready` was called, in the place of the oldest. Raises `Refused`,
+    `NoRoom`, `OSError`.
     """
-    for slot in sorted(folder.slots[:KEPT], key=_age):
+    why: Exception = Refused("every slot of the copy is in use")
+    for slot in _turns(folder, seal, whole):
         slot.make(0)
         with slot.locked(exclusive=True) as fd:
             if fd is None:
                 continue
+            try:
+                slot.grow(fd, seal.used_bytes)
+            except NoRoom as error:
+                why = error
+                continue
             slot.break_seal()
-            slot.grow(fd, seal.used_bytes)
             ready()
             with mapped(fd, writable=True) as memory:
                 if _taken(file, memory, seal) != xxh3:
                     raise Refused("its checksum does not match")
             slot.put_seal(seal, xxh3)
             return
-    raise Refused("every slot of the copy is in use")
+    raise why
 
 
-def _age(slot: Slot) -> tuple[int, int]:
-    seal = slot.seal()
-    return seal.age if seal else (-1, -1)
+def _turns(folder: SlotFolder, seal: Seal, whole: tuple[int, int] | None) -> list[Slot]:
+    """The slots to try: that of the same snapshot, which comes again, then the older before the
+    newer. Of what is `whole` other ranks may have no later one.
+    """
+    held = {slot: found.age if (found := slot.seal()) else (-1, -1) for slot in folder.slots[:KEPT]}
+    free = [slot for slot, age in held.items() if age != whole or age == seal.age]
+    return sorted(free, key=lambda slot: (held[slot] != seal.age, held[slot]))
 
 
 def _taken(file: IO[bytes], memory: memoryview, seal: Seal) -> str:

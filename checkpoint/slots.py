@@ -18,7 +18,7 @@ import xxhash
 
 from holdfast.checkpoint import pages, words
 from holdfast.checkpoint.words import Seal
-from holdfast.kit.files import beside
+from holdfast.kit.files import new_file
 
 SPARE_BYTES = 256 << 10
 """Left free beside the slots: a snapshot without room for its seal would be none."""
@@ -53,21 +53,15 @@ class Slot:
         """Have a data file; a new one of this size, all its memory given out. Raises `NoRoom`."""
         if self.data.exists():
             return
-        new = beside(self.data)
         try:
             self.data.parent.mkdir(parents=True, exist_ok=True)
-            with new.open("wb") as file:
-                new.chmod(0o600)
+            with new_file(self.data, mode=0o600) as fd:
                 if size_bytes:
-                    self._allocate(file.fileno(), size_bytes)
-            with suppress(FileExistsError):
-                self.data.hardlink_to(new)
+                    self._allocate(fd, size_bytes)
         except OSError as error:
             if error.errno not in _FULL:
                 raise
             raise no_room(self.data.parent, size_bytes) from error
-        finally:
-            new.unlink(missing_ok=True)
 
     def grow(self, fd: int, size_bytes: int) -> None:
         """Have room for so much, where it is. Raises `NoRoom` with the file as it was.

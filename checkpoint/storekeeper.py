@@ -42,11 +42,13 @@ class StoreKeeper:
         self,
         clock: Clock,
         tell: Callable[[str], None],
+        pace: Pace,
         *,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
         self._clock = clock
         self._tell = tell
+        self._pace = pace
         self._changed = changed  # called after a round in which something public did
         self._closed = Event()
         self._wake = Event()
@@ -252,7 +254,7 @@ class StoreKeeper:
             watched=self._watched,
             only=only,
             fence_epoch=fence_epoch,
-            pace=Pace(order.upload, self._clock, self._closed.wait) if only is None else None,
+            pace=self._pace if only is None else None,
         )
 
     def _watched(self, store: Store) -> Store:
@@ -312,5 +314,4 @@ def _task(order: AgentOrder) -> tuple[object, ...]:
         order.store_interval_steps,
         order.retention,
         order.keep_every_steps,
-        order.upload,
     )

@@ -57,7 +57,8 @@ class Taken:
 
     def add(self, name: str, tensor: torch.Tensor) -> str:
         """The name under which the tensor is saved: of tied tensors, the first one's."""
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.is_sparse:
+        plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        if not plain or tensor.layout != torch.strided:
             raise Unsaveable(
                 f"{name}: a {type(tensor).__name__} ({tensor.layout}). Save a plain tensor."
             )

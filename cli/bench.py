@@ -66,6 +66,20 @@ def register(app: typer.Typer) -> None:
         ),
     )(checkpoint)
     bench.command(
+        "leaks",
+        epilog=examples(
+            "holdfast bench leaks",
+            "holdfast bench leaks --saves 60 --restarts 6 --json",
+        ),
+    )(leaks)
+    bench.command(
+        "endurance",
+        epilog=examples(
+            "holdfast bench endurance",
+            "holdfast bench endurance --every 20 --faults 3 --json",
+        ),
+    )(endurance)
+    bench.command(
         "evidence",
         epilog=examples(
             "holdfast bench evidence --quick",
@@ -258,6 +272,36 @@ def checkpoint(
     """
     options = {"gib": gib, "device": device.value}
     return int(parts.BENCH.load().run("checkpoint", rounds=rounds, as_json=json, **options))
+
+
+def leaks(
+    saves: Annotated[int, typer.Option(min=1, help="Snapshots of each rank, at least.")] = 500,
+    restarts: Annotated[int, typer.Option(min=1, help="Ranks that are killed, in turn.")] = 50,
+    json: Json = False,
+) -> int:
+    """What a node still has after hundreds of saves and tens of restarts that it had not early on.
+
+    A job on two emulated nodes, with copies on the other one and a store: open files, threads,
+    processes and memory of agent, executor, daemon and launcher, and what lies in the nodes'
+    memory. Two minutes.
+    """
+    part = parts.BENCH.load()
+    return int(part.run("leaks", rounds=1, as_json=json, saves=saves, restarts=restarts))
+
+
+def endurance(
+    every: Annotated[float, typer.Option(min=5, help="Seconds between faults.")] = 60.0,
+    faults: Annotated[int, typer.Option(min=1, help="How many: rank, node, store, in turn.")] = 6,
+    json: Json = False,
+) -> int:
+    """How much longer a job takes that is hurt again and again, beside torchrun, with one script.
+
+    What it has to take: its time alone, at the pace of its other steps, and until each fault was
+    found, as the journal has it. Torchrun's ranks alone are hurt, as often: who replaces a node or
+    a store is not its. A quarter of an hour.
+    """
+    part = parts.BENCH.load()
+    return int(part.run("endurance", rounds=1, as_json=json, every_s=every, faults=faults))
 
 
 def evidence(

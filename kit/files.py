@@ -3,8 +3,12 @@
 Called by whatever keeps state. Must not know what is kept.
 """
 
+import errno
 import os
+import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
@@ -13,6 +17,9 @@ LONGEST_SOCKET_PATH = 107
 
 
 _numbers = count()
+_BESIDE = re.compile(r"\..+\.(?P<pid>\d+)\.\d+")
+_NO_TMPFILE = {errno.EOPNOTSUPP, errno.EISDIR}
+"""As open(2) says it of a file system, and of a kernel, that has none."""
 
 
 def beside(path: Path) -> Path:
@@ -20,6 +27,51 @@ def beside(path: Path) -> Path:
     thread of this one, writes to.
     """
     return path.with_name(f".{path.name}.{os.getpid()}.{next(_numbers)}")
+
+
+@contextmanager
+def new_file(path: Path, *, mode: int) -> Iterator[int]:
+    """A file descriptor of what is at `path` after the block, unless a file has come there first.
+
+    Before that it has no name, so that a kill leaves nothing of it; where the file system has no
+    such files (NFS) it has one `beside`, until `sweep_beside`. Raises `OSError`.
+    """
+    try:
+        fd = os.open(path.parent, os.O_TMPFILE | os.O_RDWR, mode)
+    except OSError as error:
+        if error.errno not in _NO_TMPFILE:
+            raise
+        with _named(path, mode) as fd:
+            yield fd
+        return
+    try:
+        yield fd
+        with suppress(FileExistsError):
+            # With a folder given Python follows the link, which is how an open file gets a name.
+            os.link(f"/proc/self/fd/{fd}", path, src_dir_fd=fd, follow_symlinks=True)
+    finally:
+        os.close(fd)
+
+
+@contextmanager
+def _named(path: Path, mode: int) -> Iterator[int]:
+    new = beside(path)
+    fd = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        yield fd
+        with suppress(FileExistsError):
+            path.hardlink_to(new)
+    finally:
+        os.close(fd)
+        new.unlink(missing_ok=True)
+
+
+def sweep_beside(folder: Path) -> None:
+    """Remove what processes that were killed have left `beside` files of this folder."""
+    for path in folder.glob(".*"):
+        found = _BESIDE.fullmatch(path.name)
+        if found and not Path(f"/proc/{found['pid']}").exists():
+            path.unlink(missing_ok=True)
 
 
 def private_folder(path: Path, *, exist_ok: bool = True) -> None:

@@ -16,6 +16,7 @@ import msgspec
 
 from holdfast.executor.adapters.children import Children, Exit
 from holdfast.executor.launcher.orders import Fork
+from holdfast.kit import procstat
 
 
 class Spares:
@@ -54,6 +55,9 @@ class Spares:
         while self._idle:
             pid, link = self._idle.popitem()
             with link, suppress(OSError):  # it has just died: the next one
+                if _is_stopped(pid):  # it would take the order, and never begin
+                    os.kill(pid, signal.SIGKILL)
+                    continue
                 socket.send_fds(link, [packet], [stdout, stderr])
                 return pid
         return None
@@ -70,3 +74,8 @@ class Spares:
     def _ended(self, pid: int, _: Exit) -> None:
         if (link := self._idle.pop(pid, None)) is not None:
             link.close()
+
+
+def _is_stopped(pid: int) -> bool:
+    seen = procstat.stat(pid)
+    return seen is not None and seen.state in "Tt"

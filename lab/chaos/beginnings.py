@@ -10,9 +10,9 @@ from holdfast.driver.core.events import CheckpointStored, JobSubmitted, ResumeRe
 from holdfast.driver.ports import Entry
 
 
-def by_themselves(entries: Sequence[Entry], job: str) -> list[str]:
+def by_themselves(entries: Sequence[Entry], job: str, *, behind: bool = False) -> list[str]:
     """Attempts of the job that began at step 0 though its store had a step of the line of training,
-    and no person had asked for that; in sentences.
+    and no person had asked for that; in sentences. `behind`: or at any step before that.
     """
     wrong: list[str] = []
     stored: list[tuple[int, int]] = []  # step, and the epoch that wrote it
@@ -30,8 +30,8 @@ def by_themselves(entries: Sequence[Entry], job: str) -> list[str]:
             if starts and epoch <= starts[-1][0]:
                 continue
             had = max(_on_the_line(stored, starts), default=0)
-            if had and not step and not asked:
-                told = f"attempt {len(starts) + 1} of {job} began at step 0"
+            if not asked and (step < had if behind else had and not step):
+                told = f"attempt {len(starts) + 1} of {job} began at step {step}"
                 wrong.append(f"{told}, and step {had} was stored")
             starts.append((epoch, step))
             asked = False

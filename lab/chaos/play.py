@@ -6,6 +6,7 @@ Called by `chaos.main` and by the tests. Must not judge: `score` does.
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Self
@@ -14,7 +15,7 @@ import msgspec
 
 from holdfast.driver.ports import Entry
 from holdfast.lab import losses
-from holdfast.lab.chaos import moves
+from holdfast.lab.chaos import moves, stored
 from holdfast.lab.chaos.beginnings import by_themselves
 from holdfast.lab.chaos.injectors import Done
 from holdfast.lab.chaos.lost import steps_lost
@@ -67,14 +68,17 @@ class Stage:
             self.say(f"{scenario.name}: {sentence}")
         return score(facts)
 
-    def cannot(self, _scenario: Scenario) -> str:
+    def cannot(self, scenario: Scenario) -> str:
         """Why this one cannot be played here, where that is known without a try; else ""."""
-        return ""
+        return stored.SERVERS[scenario.store].missing() if scenario.store else ""
 
     def lab(self, name: str, scenario: Scenario | None) -> AbstractContextManager[Lab]:
         """A fresh one, with a folder of its own; None: for a job that is left alone."""
         shape = scenario.shape if scenario else Shape()
-        return Lab(
+        made: Callable[..., AbstractContextManager[Lab]] = Lab
+        if scenario and scenario.store:
+            made = partial(stored.laboratory, server=scenario.store)
+        return made(
             self.root / name,
             nodes=shape.nodes,
             standbys=shape.spare,
@@ -158,7 +162,7 @@ def folder_of(scenario: Scenario, run: int) -> str:
 
 def wrong(entries: Sequence[Entry], expected: Expected, done: Done) -> list[str]:
     """What the journal has that may not be, in sentences."""
-    said = by_themselves(entries, JOB)
+    said = by_themselves(entries, JOB, behind=expected.keeps_stored)
     if expected.must_leave:
         said += moves.wrong(entries, JOB, (done.node or "", *done.also))
     return said

@@ -35,6 +35,7 @@ class Expected(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     part: str = ""  # of the victim's node, which the evidence has to name
     kind: str = ""  # which kind of incident it has to be, where that is to be told apart
     untold: tuple[str, ...] = ()  # kinds of incidents that may not be told of anybody
+    keeps_stored: bool = False  # no attempt may begin behind what the store had acknowledged
     reports: str = ""  # the kind of incident that has to be told of the victim, if nothing is done
 
 
@@ -67,4 +68,5 @@ class Scenario(msgspec.Struct, frozen=True):
     spec: dict[str, Any] = {}  # what the job's spec has besides, or instead
     first: Injector | None = None  # done before the job is submitted
     family: str = ""  # a name that stands for all of it
+    store: str = ""  # the real server beside it (`chaos.stored`) to which its checkpoints go
     at_once: bool = False  # when the job is submitted, not in the middle of its training

@@ -218,11 +218,17 @@ def _java(folder: Path) -> list[str]:
     ]  # fmt: skip
 
 
+def missing() -> str:
+    """Why it cannot be started here, in a sentence; "" where it can."""
+    there = jars().exists() and shutil.which("java") is not None
+    return "" if there else f"no HDFS is here. {HOW}"
+
+
 @contextmanager
 def running_hdfs() -> Iterator[Hdfs]:
     """A started one. Raises `NotHere`."""
-    if not jars().exists() or shutil.which("java") is None:
-        raise NotHere(f"no HDFS is here. {HOW}")
+    if why := missing():
+        raise NotHere(why)
     with guarded_folder("holdfast-hdfs-") as folder:
         server = Hdfs(folder)
         try:

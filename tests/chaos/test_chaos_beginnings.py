@@ -90,6 +90,18 @@ def test_a_start_from_0_is_wrong(case: str) -> None:
     assert [int(sentence.split()[1]) for sentence in said] == epochs
 
 
+BEHIND = Told().starts(1).stores(10, 1).stores(20, 1).starts(2, 10).stores(15, 2).starts(3, 15)
+
+
+def test_a_start_behind_what_was_stored_is_wrong_where_nothing_was_damaged() -> None:
+    assert by_themselves(BEHIND.entries, "job") == []
+    said = by_themselves(BEHIND.entries, "job", behind=True)
+    assert said == ["attempt 2 of job began at step 10, and step 20 was stored"]
+    assert (
+        by_themselves(RIGHT["where it begins at what was stored"].entries, "job", behind=True) == []
+    )
+
+
 @pytest.mark.parametrize("case", RIGHT)
 def test_a_start_is_right(case: str) -> None:
     assert by_themselves(RIGHT[case].entries, "job") == []

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 torch = pytest.importorskip("torch")
 np = pytest.importorskip("numpy")
@@ -13,7 +14,9 @@ np = pytest.importorskip("numpy")
 from holdfast.checkpoint import tree  # noqa: E402 - after the check for torch
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.load_state import Mismatch  # noqa: E402
+from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.cli.main import main  # noqa: E402
+from holdfast.protocol.messages import Restore  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -35,6 +38,8 @@ VALUES: dict[str, Any] = {
     "no dimension": np.array(2.5),
     "turned": np.arange(12.0).reshape(3, 4).T,
     "every second": np.arange(10)[::2],
+    "backwards": np.arange(10.0)[::-1],
+    "read only": np.frombuffer(b"01234567", "i4"),
     "bytes": bytes(range(256)),
     "no bytes": b"",
     "bytearray": bytearray(b"ab"),
@@ -107,6 +112,19 @@ def test_an_array_that_was_not_there_can_be_written_to(tmp_path: Path) -> None:
     assert found["in"][0].tolist() == [1, 2, 3]
 
 
+def test_what_is_restored_from_memory_is_no_part_of_the_snapshot(tmp_path: Path) -> None:
+    """Else a script that goes on would write into what a later fault starts from."""
+    known = Settings(job="job", epoch=1, slots=tmp_path / "r0")
+    assert Checkpointer(known).save(1, {"in": [np.ones(3), torch.ones(3, dtype=torch.complex128)]})
+    again = replace(known, restore=Restore(source="memory", step=1, epoch=1))
+    for _ in range(2):
+        found: dict[str, Any] = {"in": [None, None]}
+        Checkpointer(again).restore(found)
+        assert [one.tolist() for one in found["in"]] == [[1, 1, 1], [1, 1, 1]]
+        for one in found["in"]:
+            one += 1
+
+
 def test_an_array_that_is_there_is_filled_in_place(tmp_path: Path) -> None:
     mine = np.zeros(3)
     into = restored(tmp_path, {"a": np.arange(3.0)}, {"a": mine})
@@ -138,12 +156,27 @@ def test_an_array_is_expected_where_something_else_was_saved(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     "value",
-    [np.array([{}]), np.zeros(2, "i4,f8"), np.ma.masked_array([1.0]), object(), {1, 2}],
+    [
+        np.array([{}]),
+        np.zeros(2, "i4,f8"),
+        np.ma.masked_array([1.0]),
+        object(),
+        {1, 2},
+    ],
     ids=["objects", "fields", "masked", "object", "set"],
 )
 def test_what_cannot_be_saved_is_refused_by_its_path(value: Any) -> None:
     with pytest.raises(tree.Unsaveable, match=r"^deep\.0\.x: a "):
         Checkpointer().save(1, {"deep": [{"x": value}]})
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128], ids=str)
+def test_a_sparse_tensor_of_any_layout_is_refused_by_its_path(dtype: Any) -> None:
+    whole = torch.eye(2, dtype=dtype)
+    for sparse in (whole.to_sparse(), whole.to_sparse_csr()):
+        with pytest.raises(tree.Unsaveable, match=r"^deep\.0\.x: a Tensor \(torch.sparse_"):
+            Checkpointer().save(1, {"deep": [{"x": sparse}]})
 
 
 def test_a_tensor_that_could_not_be_restored_in_place_is_refused() -> None:

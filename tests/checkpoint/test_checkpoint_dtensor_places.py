@@ -45,3 +45,26 @@ def test_partial_sums_are_refused_by_their_path(mesh: Any) -> None:
     sums = DTensor.from_local(torch.ones(3), mesh, [Partial(), Replicate()], run_check=False)
     with pytest.raises(tree.Unsaveable, match=r"^deep\.w: a DTensor of partial sums"):
         Checkpointer().save(1, {"deep": {"w": sums}})
+
+
+def test_a_part_whose_pieces_do_not_adjoin_is_refused_and_one_whose_do_is_not(mesh: Any) -> None:
+    """As FSDP2 cuts over tensor parallelism: strided, and again by the other axis."""
+    from torch.distributed.tensor import DTensor, Replicate, Shard
+    from torch.distributed.tensor.placement_types import _StridedShard
+
+    def placed(*placements: Any) -> Any:
+        size = torch.Size([8])
+        return DTensor.from_local(
+            torch.ones(8 // 2 ** sum(not one.is_replicate() for one in placements)),
+            mesh,
+            placements,
+            run_check=False,
+            shape=size,
+            stride=(1,),
+        )
+
+    scattered = placed(_StridedShard(0, split_factor=2), Replicate())
+    with pytest.raises(dtensors.NoPlace, match="its local part is no box of the whole"):
+        dtensors.place(scattered)
+    adjoin = placed(_StridedShard(0, split_factor=2), Shard(0))
+    assert (dtensors.place(adjoin).offsets, dtensors.place(adjoin).global_shape) == ((4,), (8,))

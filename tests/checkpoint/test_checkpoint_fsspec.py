@@ -1,5 +1,6 @@
 """What fsspec's file systems do in silence, and stores whose library is missing."""
 
+import errno
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -95,6 +96,41 @@ def test_whatever_its_library_raises_is_an_error_of_the_store(
         read(store, "a")
 
 
+def test_a_full_disk_there_is_told_with_what_to_do(
+    store: FsspecStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **more: Any) -> None:
+        raise OSError(errno.ENOSPC, "no room")
+
+    replace(monkeypatch, "open", full)
+    with pytest.raises(TemporaryStoreError, match=r"No space left on device\. Free space there"):
+        store.put("b", [b"x"])
+
+
+def test_a_file_is_no_empty_folder_and_what_is_not_whole_is_in_none(store: FsspecStore) -> None:
+    with pytest.raises(PermanentStoreError, match="Not a directory"):
+        store.entries("a")
+    store._files.pipe_file(f"{store._root}/.b.1.2.tmp", b"half")
+    assert [entry.name for entry in store.entries("")] == ["a"]
+
+
+def test_a_folder_is_listed_as_it_is_now(
+    store: FsspecStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Most libraries keep what they have listed."""
+    listed: dict[str, Any] = {}
+    ls = MemoryFileSystem.ls
+
+    def kept(self: MemoryFileSystem, path: str, **more: Any) -> Any:
+        return listed.setdefault(path, ls(self, path, **more))
+
+    replace(monkeypatch, "ls", kept)
+    replace(monkeypatch, "invalidate_cache", lambda self, path=None: listed.clear())
+    assert [entry.name for entry in store.entries("")] == ["a"]
+    store._files.pipe_file(f"{store._root}/b", b"of another node")
+    assert [entry.name for entry in store.entries("")] == ["a", "b"]
+
+
 def test_a_pattern_in_a_path_is_refused() -> None:
     for url in ("memory://a*", "memory://a/[b]"):
         with pytest.raises(PermanentStoreError, match="takes that for a pattern"):
@@ -123,17 +159,17 @@ def test_a_protocol_whose_library_is_missing_names_it(monkeypatch: pytest.Monkey
 
 
 def test_a_read_goes_on_where_it_broke_off() -> None:
-    data, begun = bytes(range(100)), []
+    data, begun = bytes(range(200)), []
 
     def read(begin: int) -> Iterator[bytes]:
         begun.append(begin)
         yield data[begin : begin + 30]
-        if begin < 60:
+        if begin < 160:
             raise TemporaryStoreError("broke off")
         yield data[begin + 30 :]
 
     assert b"".join(resumed(read, 10)) == data[10:]
-    assert begun == [10, 40, 70]
+    assert begun == [10, 40, 70, 100, 130, 160], "each brought something"
 
 
 def test_a_read_that_brings_nothing_is_given_up() -> None:

@@ -9,10 +9,13 @@ from msgspec.structs import replace
 
 torch = pytest.importorskip("torch")
 
-from waiting import eventually  # noqa: E402 - after the check that torch is there
+from msgspec.structs import replace  # noqa: E402 - after the check that torch is there
+from waiting import eventually  # noqa: E402
 
+from holdfast.checkpoint import storekeeper  # noqa: E402
 from holdfast.checkpoint.agent_protocol import AgentOrder  # noqa: E402
 from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
+from holdfast.checkpoint.pace import Pace  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.storekeeper import StoreKeeper  # noqa: E402
 from holdfast.kit.clock import SystemClock  # noqa: E402
@@ -26,7 +29,8 @@ STEP = 10
 @pytest.fixture
 def give(tmp_path: Path) -> Iterator[Callable[..., None]]:
     """Give orders to a keeper whose threads, an agent's two, begin with the test's last one."""
-    keeper = StoreKeeper(SystemClock(), tell=print)
+    clock = SystemClock()
+    keeper = StoreKeeper(clock, print, Pace(clock, rest=bool))
     threads = [Thread(target=keeper.run), Thread(target=keeper.sweeper.run)]
 
     def given(*orders: AgentOrder) -> None:
@@ -40,6 +44,21 @@ def give(tmp_path: Path) -> Iterator[Callable[..., None]]:
     keeper.close()
     for thread in threads:
         thread.join()
+
+
+def test_a_job_of_which_another_node_never_writes_its_part_is_forgotten_in_the_end(
+    tmp_path: Path,
+    give: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(storekeeper, "FAREWELL_S", 0.3)
+    rank = Checkpointer(Settings(job="job", epoch=1, world_size=2, slots=tmp_path / "r0"))
+    assert rank.save(STEP, {"w": torch.ones(100)})
+    ranks = replace(order(tmp_path, 1, ranks=(0,)), world_size=2)
+    give(ranks, order(tmp_path, 2, ranks=(), forget="job"))
+    assert "job job is forgotten before all that was due was written" in capsys.readouterr().out
+    assert not (tmp_path / "r0").exists()
 
 
 def order(root: Path, number: int, *, ranks: tuple[int, ...], forget: str = "") -> AgentOrder:

@@ -1,7 +1,9 @@
 """Uploads that are held to a rate, and one that has only what nobody else wants."""
 
+import heapq
 import os
 import threading
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
@@ -28,7 +30,7 @@ class Paced:
         self.clock = Virtual()
         self.used_s = 0.0
         self.rested_s = 0.0
-        self.pace = Pace(limits, self.clock, self.rest, cpu_s=lambda: self.used_s)
+        self.pace = Pace(self.clock, self.rest, limits=limits, cpu_s=lambda: self.used_s)
 
     def rest(self, seconds: float) -> None:
         self.rested_s += seconds
@@ -58,6 +60,68 @@ def test_no_more_cpu_than_its_share() -> None:
         paced.take(1 << 20, 0.01)
     share = paced.used_s / (paced.clock.monotonic_s() - began)
     assert share == pytest.approx(0.25, rel=0.3)
+
+
+class Stream(NamedTuple):
+    """A store, or another node, that takes pieces of this size and counts them."""
+
+    piece_bytes: int
+    taken: list[int]
+
+
+@pytest.mark.parametrize("pieces", [(1 << 20, 1 << 20), (4 << 20, 1 << 16)])
+def test_store_and_copies_together_get_no_more_than_allowed(pieces: tuple[int, int]) -> None:
+    """Two threads, played in virtual time: each goes on once it has rested."""
+    paced = Paced(UploadLimits(mb_per_s=10.0))
+    streams = [Stream(size, []) for size in pieces]
+    rested: list[float] = []
+    paced.pace._rest = rested.append
+    turns = [(0.0, number) for number in range(len(streams))]
+    while turns[0][0] < 10:
+        paced.clock.now_s, number = heapq.heappop(turns)
+        streams[number].taken.append(streams[number].piece_bytes)
+        paced.pace.took(streams[number].piece_bytes)
+        heapq.heappush(turns, (paced.clock.now_s + rested.pop(), number))
+    together = sum(sum(stream.taken) for stream in streams)
+    assert together == pytest.approx(10.0 * 1e6 * 10, abs=2 * sum(pieces))
+    assert min(len(stream.taken) for stream in streams) > 5, "neither waits for ever"
+
+
+def test_the_processor_time_of_two_threads_counts_together() -> None:
+    paced = Paced(UploadLimits(cpus=0.5))
+    used = {"store": 0.0, "send": 0.0}
+    paced.pace._cpu_s = lambda: used[threading.current_thread().name]
+    until: list[float] = []
+    paced.pace._rest = until.append
+    go_on = {name: threading.Event() for name in used}
+
+    def take(name: str, other: str) -> None:
+        for _ in range(5):
+            go_on[name].wait()
+            go_on[name].clear()
+            used[name] += 0.1
+            paced.pace.took(1)
+            go_on[other].set()
+
+    threads = [
+        threading.Thread(target=take, args=pair, name=pair[0])
+        for pair in (("store", "send"), ("send", "store"))
+    ]
+    for thread in threads:
+        thread.start()
+    go_on["store"].set()
+    for thread in threads:
+        thread.join()
+    # A thread's first call says from where its time counts: 8 of 10 calls used .1 s each.
+    assert until[-1] == pytest.approx(8 * 0.1 / 0.5)
+
+
+def test_bounds_that_change_are_followed_at_once() -> None:
+    paced = Paced(UploadLimits())
+    paced.take(1 << 20, 0.0)
+    paced.pace.limits = UploadLimits(mb_per_s=1.0)
+    paced.take(1_000_000, 0.0)
+    assert paced.rested_s == pytest.approx(1.0)
 
 
 def test_without_limits_nothing_rests() -> None:

@@ -1,5 +1,6 @@
 """Copies of snapshots on another node: agents as real processes, a rank that has lost its own."""
 
+import json
 import os
 import shutil
 from contextlib import AbstractContextManager
@@ -18,7 +19,7 @@ from holdfast.checkpoint.checkpointer import Checkpointer  # noqa: E402
 from holdfast.checkpoint.restoring import CheckpointRefused  # noqa: E402
 from holdfast.checkpoint.settings import Settings  # noqa: E402
 from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
-from holdfast.protocol.messages import Peer, Restore  # noqa: E402
+from holdfast.protocol.messages import Peer, Restore, UploadLimits  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -28,9 +29,11 @@ URL = "file:///nowhere/life-1"
 class Two:
     """Two nodes with a rank each; the first's copies go to the second."""
 
-    def __init__(self, root: Path, start: Start, **changes: Any) -> None:
+    def __init__(
+        self, root: Path, start: Start, program: dict[str, Any] | None = None, **changes: Any
+    ) -> None:
         self.root = root
-        self.agents = [start(), start()]
+        self.agents = [start(**program or {}), start()]
         self.orders = 0
         for node in range(2):
             self.order(node)
@@ -57,12 +60,12 @@ class Two:
     def port(self, agent: AgentProcess) -> int:
         return agent.until(lambda report: report.peer_port, "it takes copies").peer_port
 
-    def rank(self, restore: Restore | None = None) -> Checkpointer:
+    def rank(self, restore: Restore | None = None, *, world_size: int = 2) -> Checkpointer:
         folder = self.root / "node0" / "r0"
         settings = Settings(
             job="job",
             epoch=1,
-            world_size=2,
+            world_size=world_size,
             slots=folder,
             store_url=URL,
             peer_interval_steps=2,
@@ -225,3 +228,42 @@ def test_no_copy_is_taken_of_a_job_that_is_forgotten(tmp_path: Path, start: Star
         lambda report: any("job job has ended" in note for note in report.notes), "refused"
     )
     assert not (tmp_path / "node1" / "r0").exists()
+
+
+COUNTING = """
+import json, os, sys, threading
+from holdfast.checkpoint import agent, pace
+
+class Counting(pace.Pace):
+    def took(self, size_bytes):
+        with open(sys.argv[1], "a") as file:
+            print(json.dumps([id(self), size_bytes, os.sched_getscheduler(0)]), file=file)
+        super().took(size_bytes)
+
+agent.Pace = Counting
+agent.main()
+"""
+
+
+def test_uploads_and_copies_share_one_pace_and_both_are_idle(tmp_path: Path, start: Start) -> None:
+    told = tmp_path / "told"
+    two = Two(
+        tmp_path,
+        start,
+        program={"program": ("-c", COUNTING, str(told))},
+        store_url=f"file://{tmp_path}/store",
+        store_interval_steps=4,
+        upload=UploadLimits(idle=True),
+        world_size=1,
+    )
+    two.order(1, store_url=f"file://{tmp_path}/store")
+    rank = two.rank(world_size=1)
+    for step in (2, 4):
+        rank.save(step, state(step))
+        eventually(lambda step=step: step in two.copied(), "it is copied")
+    eventually(lambda: list(tmp_path.glob("store/*/manifest.json")), "it is written")
+    calls = [json.loads(line) for line in told.read_text().splitlines()]
+    _, seal = two.copies.sealed()[0]
+    assert {pace for pace, _, _ in calls} == {calls[0][0]}
+    assert {policy for _, _, policy in calls} == {os.SCHED_IDLE}
+    assert sum(size for _, size, _ in calls) == pytest.approx(3 * seal.used_bytes, rel=0.001)

@@ -106,6 +106,39 @@ def test_a_full_disk_under_the_store_is_told_and_snapshots_stay(
     assert INTERVAL in [one.step for one in report.snapshots]
 
 
+A_DISK_FAILS = """
+import errno, os
+from holdfast.checkpoint import agent
+
+failures, fsync = 6, os.fsync
+
+def failing(fd):
+    global failures
+    if os.readlink(f"/proc/self/fd/{fd}").endswith(".tmp") and failures:
+        failures -= 1
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+    fsync(fd)
+
+os.fsync = failing
+agent.main()
+"""
+
+
+def test_a_disk_that_fails_for_a_while_publishes_nothing_until_it_is_well(
+    tmp_path: Path, start: Start
+) -> None:
+    """What was not flushed may never be there: all of it is written again."""
+    job, agent = Job(tmp_path), start(program=("-c", A_DISK_FAILS))
+    agent.give(job.order(0))
+    job.save(INTERVAL)
+    report = agent.until(lambda report: report.store_error, "it is told")
+    assert "Input/output error. It is tried again." in report.store_error
+    assert job.whole() == []
+    agent.until(persisted(INTERVAL), "it is written in the end")
+    assert [path.name for path in job.store.glob("*/.*")] == []
+    assert len(job.whole()) == 1
+
+
 def test_a_store_that_is_none_is_told_in_a_sentence(tmp_path: Path, start: Start) -> None:
     job, agent = Job(tmp_path), start()
     agent.give(job.order(0, store_url="gopher://host/path"))

@@ -153,6 +153,19 @@ async def test_who_rests_ends_where_its_job_is_over_before_it_goes_on(node: Any)
 
 
 @pytest.mark.asyncio(loop_scope="module")
+async def test_who_rests_and_is_stopped_does_not_stay(node: Any) -> None:
+    task = node.python(SCRIPT.format(hindrance="pass"))
+    before = await began(node, task, 2)
+    await node.want(task)
+    epoch = node.epoch
+    await node.driver.eventually(lambda o: o.epoch == epoch and o.quiet)
+    for pid in before:
+        os.kill(pid, signal.SIGSTOP)
+    await node.want(None, job=None)
+    await eventually_async(lambda: not set(before) & set(node.below()), "the end of both")
+
+
+@pytest.mark.asyncio(loop_scope="module")
 async def test_another_program_gets_processes_of_its_own(node: Any) -> None:
     task = node.python(SCRIPT.format(hindrance="pass"))
     before = await began(node, task, 2)

@@ -61,6 +61,18 @@ async def test_spares_that_die_are_not_missed(node: Any) -> None:
     assert len(await node.running(2)) == 2
 
 
+async def test_a_spare_that_is_stopped_gets_no_program(node: Any) -> None:
+    """Else a rank would never begin, and nothing but its first step's time would tell."""
+    task, ready = await trained(node)
+    for pid in ready:
+        os.kill(pid, signal.SIGSTOP)
+    await node.launch(task, ranks=2)
+    pids = await node.running(2)
+    assert not set(pids) & ready
+    await eventually_async(lambda: node.output(1) == f"1 {pids[1]}\n", "it has begun")
+    await eventually_async(lambda: not ready & set(node.below()), "the end of those")
+
+
 async def test_a_spare_that_is_stopped_does_not_stay(node: Any) -> None:
     _, ready = await trained(node)
     for pid in ready:

@@ -23,9 +23,9 @@ def hdfs_server() -> Iterator[Hdfs]:
 
 
 @contextmanager
-def s3_server() -> Iterator[S3]:
+def s3_server(*, room_mb: int = 0) -> Iterator[S3]:
     pytest.importorskip("boto3")
-    with _or_skip(running_s3()) as server:
+    with _or_skip(running_s3(room_mb=room_mb)) as server:
         yield server
 
 

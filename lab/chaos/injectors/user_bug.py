@@ -80,6 +80,21 @@ def _armed(lab: Lab, job: str, bug: str, ranks: list[int], again: str, text: obj
     return time.time()
 
 
+def in_long_steps(other: Injector) -> Injector:
+    """All ranks take their time while another fault is done."""
+
+    def do(lab: Lab, job: str, rng: Random) -> Done:
+        ranks = sorted(target.wait_for(lambda: target.rank_pids(lab, job), f"ranks of {job}", 10.0))
+        _armed(lab, job, "breathe", ranks, "always", 1)
+        try:
+            return other(lab, job, rng)
+        finally:
+            for each in folder_of(lab, job).glob("breathe.*.always"):
+                each.unlink()
+
+    return do
+
+
 def loader_stopped(lab: Lab, job: str, rng: Random) -> Done:
     """A rank gets a child that loads its data; then SIGSTOP to that child alone. The child of the
     next attempt is well.

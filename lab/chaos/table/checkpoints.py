@@ -1,4 +1,6 @@
-"""Faults 23 to 25: what a job would start from is away, or damaged. A family: `checkpoint`."""
+"""Faults 21 to 25: where a job's checkpoints are is full, slow or away, or they are damaged. A
+family: `checkpoint`.
+"""
 
 import signal
 
@@ -8,6 +10,7 @@ from holdfast.lab.chaos.injectors import checkpoint, node, rank, snapshots, stor
 from holdfast.lab.chaos.scenario import Scenario, Shape
 from holdfast.lab.chaos.scripts import BUGGY
 from holdfast.lab.chaos.table.expected import (
+    FROM_REAL_STORE,
     FROM_STORE,
     HOLDERS_LOST,
     IN_PLACE,
@@ -32,6 +35,44 @@ _ROWS: tuple[Scenario, ...] = (
         replace(HOLDERS_LOST, most_steps_lost=80),  # all since the store went away
         longer=3,
         shape=Shape(standbys=2),
+    ),
+    *(
+        Scenario(
+            23,
+            name,
+            f"{what} is killed in the middle of two saves, then all nodes with snapshots are lost",
+            user_bug.in_long_steps(store.killed_in_saves(kill)),
+            FROM_REAL_STORE,
+            script=BUGGY,
+            longer=4,
+            shape=Shape(standbys=2),
+            store=beside,
+        )
+        for name, what, kill, beside in (
+            ("hdfs-namenode-killed", "the NameNode of an HDFS", store.namenode, "hdfs"),
+            ("hdfs-datanode-killed", "a DataNode of an HDFS", store.datanode, "hdfs"),
+            ("s3-killed", "an S3 server", store.s3_server, "s3"),
+        )
+    ),
+    Scenario(
+        21,
+        "store-full",
+        "the disk of an S3 server is full, and all nodes with snapshots are lost meanwhile",
+        store.full_and(node.all_lost),
+        FROM_REAL_STORE,
+        longer=3,
+        shape=Shape(standbys=2),
+        store="s3-small",
+    ),
+    Scenario(
+        22,
+        "store-slow",
+        "an S3 server is slow for ten seconds, and all nodes with snapshots are lost meanwhile",
+        store.slow_and(node.all_lost),
+        FROM_REAL_STORE,
+        longer=3,
+        shape=Shape(standbys=2),
+        store="s3",
     ),
     *(
         Scenario(

@@ -15,6 +15,8 @@ HOLDERS_LOST = replace(
     incidents=1,
     told_within_steps=10,  # what ranks did since the last heartbeat died with them
 )
+FROM_REAL_STORE = replace(HOLDERS_LOST, most_steps_lost=80, keeps_stored=True)
+"""All since the store failed, which is more than what it lost."""
 HANG = Expected(names_rank=True, may_evict=True, blame=("infrastructure", "unknown", "user"))
 LINK = Expected(
     blame=("infrastructure",),

@@ -9,6 +9,7 @@ from holdfast.workload.train import Trainer
 
 STEP_SHARE_S = 0.06
 """About as long as a step of the workload here."""
+LONG_STEP_S = 0.5
 
 
 def nan(trainer: Trainer) -> None:
@@ -29,6 +30,11 @@ def jitter(_trainer: Trainer) -> None:
         time.sleep(random.uniform(0.05, 0.3))
 
 
+def breathe(_trainer: Trainer) -> None:
+    """A long step, for all alike: no bug, and a job that lasts as long as a fault takes to do."""
+    time.sleep(LONG_STEP_S)
+
+
 def flip(trainer: Trainer) -> None:
     """One bit of one parameter is another one, as if a processor had computed wrong."""
     values = trainer.zero.flat.values
@@ -41,4 +47,11 @@ def complain(_trainer: Trainer) -> None:
     print("NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", flush=True)
 
 
-BUGS = {"nan": nan, "slow": slow, "jitter": jitter, "flip": flip, "complain": complain}
+BUGS = {
+    "nan": nan,
+    "slow": slow,
+    "jitter": jitter,
+    "breathe": breathe,
+    "flip": flip,
+    "complain": complain,
+}
