@@ -22,6 +22,10 @@ RING = "HOLDFAST_RING"
 SLOTS = "HOLDFAST_SLOTS"
 """Folder of this rank's memory slots."""
 STORE_URL = "HOLDFAST_STORE_URL"
+RENDEZVOUS = "HOLDFAST_RENDEZVOUS"
+"""URL of the Redis where ranks meet; empty: at MASTER_ADDR and MASTER_PORT, as torch does."""
+LIFE = "HOLDFAST_LIFE"
+"""An id that no other submission of a job has, of this or another name."""
 BEGIN_FROM = "HOLDFAST_BEGIN_FROM"
 """What an earlier job left, or empty."""
 MEMORY_INTERVAL = "HOLDFAST_MEMORY_INTERVAL"
@@ -97,6 +101,8 @@ def rank_environment(
         RING: str(node.paths.ring(job, desired.epoch, seat.rank)),
         SLOTS: str(node.paths.slots(job, seat.rank)),
         STORE_URL: task.store_url,
+        RENDEZVOUS: task.rendezvous,
+        LIFE: task.store_url.rpartition("/")[2],
         BEGIN_FROM: task.begin_from,
         MEMORY_INTERVAL: str(task.memory_interval_steps),
         STORE_INTERVAL: str(task.store_interval_steps),
