@@ -77,6 +77,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     command: tuple[str, ...]
     workdir: str
     env: dict[str, str] = {}
+    default_env: dict[str, str] = {}  # what neither `env` nor the node's own environment sets
     topology: Topology = Topology()
     nodes: int = 1
     ranks_per_node: int = 1

@@ -17,6 +17,9 @@ PASSWORD = "REDISCLI_AUTH"
 """Where `redis-cli` looks for it, too."""
 
 
+NO_LIBRARY = "ranks meet in Redis by the library `redis`, which is not installed: holdfast[redis]."
+
+
 def install(environment: Mapping[str, str] = os.environ) -> None:
     """Make gloo's groups in few questions; meet in Redis where the job says so."""
     once_loaded("torch.distributed.distributed_c10d", _hook_gloo)
@@ -47,8 +50,12 @@ def _meet_in_redis(rendezvous: Any) -> None:
 
 def store_of(environment: Mapping[str, str], *, timeout: timedelta) -> Any:
     """The store of this rank's attempt. Raises `DistNetworkError`."""
-    from holdfast.rendezvous.redis_store import RedisStore
-
+    try:
+        from holdfast.rendezvous.redis_store import RedisStore
+    except ModuleNotFoundError as error:
+        if error.name != "redis":
+            raise
+        raise ModuleNotFoundError(NO_LIBRARY, name=error.name) from error
     return RedisStore(
         environment[rankenv.RENDEZVOUS],
         job=f"{environment[rankenv.JOB]}-{environment[rankenv.LIFE]}",

@@ -88,21 +88,19 @@ class OneTrip(Store):  # type: ignore[misc]
 
 
 _kept: list[Store] = []
-"""torch keeps the C++ half of a store that is written in Python, and not the Python half."""
+"""As in `redis_store`: torch keeps one half of them alone."""
 
 
 def hook(c10d: Any) -> None:
     """Have gloo's groups made that way, where torch has a place for it: 2.15 has, and 2.9 not."""
-    plugins = getattr(c10d.Backend, "_plugins", {})
-    plugin = plugins.get("GLOO")
-    if plugin is None or not plugin.extended_api or not hasattr(plugin, "_replace"):
+    make = getattr(c10d, "_create_gloo_process_group", None)
+    if make is None:
         return
 
-    def make(options: Any, backend_options: Any) -> Any:
-        store = options.store
-        if store.has_extended_api():
-            options.store = OneTrip(store, options.group_size)
-            _kept.append(options.store)
-        return plugin.creator_fn(options, backend_options)
+    def made(options: Any, backend_options: Any) -> Any:
+        if options.store.has_extended_api():
+            _kept.append(OneTrip(options.store, options.group_size))
+            options.store = _kept[-1]
+        return make(options, backend_options)
 
-    plugins["GLOO"] = plugin._replace(creator_fn=make)
+    c10d._create_gloo_process_group = made

@@ -27,6 +27,9 @@ KEPT_S = 30 * 86_400
 FAMILY = 3
 """Siblings from which on they are fetched in one piece: fewer are as quickly fetched one by one."""
 
+_open: set[Store] = set()
+"""torch keeps the C++ half of a store that is written in Python, and not the Python half."""
+
 _SHA = {
     name: sha1(text.encode(), usedforsecurity=False).hexdigest()
     for name, text in vars(scripts).items()
@@ -64,7 +67,8 @@ class RedisStore(Store):  # type: ignore[misc]
         self.set_timeout(timeout)
         secret = {} if password is None else {"password": password}
         self._pool = redis.ConnectionPool.from_url(url, socket_connect_timeout=5, **secret)
-        self.close = weakref.finalize(self, self._pool.disconnect)
+        self._hang_up = weakref.finalize(self, self._pool.disconnect)
+        _open.add(self)
         self._named = f"the rendezvous at {url}"
         self._prefix = f"holdfast:{{{job}}}:"
         self._attempt = attempt
@@ -119,6 +123,11 @@ class RedisStore(Store):  # type: ignore[misc]
 
     def clone(self) -> "RedisStore":
         return self  # threads do not wait for each other here
+
+    def close(self) -> None:
+        """End its connections. What it wrote stays; no group may need it any more."""
+        _open.discard(self)
+        self._hang_up()
 
     # ------------------------------------------------------------ how it is asked
 

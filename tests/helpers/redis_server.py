@@ -1,12 +1,31 @@
 """A Redis of the tests' own; skips where there is none, or fails where it is required."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from holdfast.lab import redis
+
+
+@contextmanager
+def stores_on(
+    server: redis.Redis, job: str, *, attempt: int = 1, timeout: timedelta = timedelta(seconds=20)
+) -> Iterator[Callable[[], Any]]:
+    """Makes stores of one job, as each of its ranks has one."""
+    from holdfast.rendezvous.redis_store import RedisStore
+
+    with ExitStack() as opened:
+
+        def open_one() -> RedisStore:
+            store = RedisStore(server.url, job=job, attempt=attempt, timeout=timeout)
+            opened.callback(store.close)
+            return store
+
+        yield open_one
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import count
 
 import pytest
-from redis_server import redis_server
+from redis_server import redis_server, stores_on
 
 torch = pytest.importorskip("torch")
 from torch.distributed import DistStoreError, HashStore, Store, TCPStore  # noqa: E402
@@ -31,19 +31,17 @@ def redis() -> Iterator[Redis]:
 
 
 @pytest.fixture(params=KINDS)
-def opened(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Open:
-    monkeypatch.setenv("TORCH_CPP_LOG_LEVEL", "ERROR")
+def opened(request: pytest.FixtureRequest) -> Iterator[Open]:
     if request.param == "hash":
         one = HashStore()
-        return lambda: one
-    if request.param == "tcp":
+        yield lambda: one
+    elif request.param == "tcp":
         master = TCPStore("127.0.0.1", 0, None, True, LONG, wait_for_workers=False)
-        return lambda: TCPStore("127.0.0.1", master.port, None, False, LONG)
-    from holdfast.rendezvous.redis_store import RedisStore
-
-    server: Redis = request.getfixturevalue("redis")
-    job = f"contract-{next(_numbers)}"
-    return lambda: RedisStore(server.url, job=job, attempt=1, timeout=LONG)
+        yield lambda: TCPStore("127.0.0.1", master.port, None, False, LONG)
+    else:
+        server: Redis = request.getfixturevalue("redis")
+        with stores_on(server, f"contract-{next(_numbers)}") as made:
+            yield made
 
 
 @pytest.fixture
