@@ -64,6 +64,12 @@ def _checkpoint(rounds: int, take: Take, say: Say, **options: Any) -> None:
     measure(rounds, take, say, **options)
 
 
+def _rendezvous(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    from holdfast.bench.rendezvous.benchmark import measure
+
+    measure(rounds, take, say, **options)
+
+
 def _analysis(rounds: int, take: Take, say: Say) -> None:
     from holdfast.bench.analysis.benchmark import measure
 
@@ -79,6 +85,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "telemetry": _telemetry,
     "analysis": _analysis,
     "checkpoint": _checkpoint,
+    "rendezvous": _rendezvous,
 }
 """Each loads its own when it is called: not all need torch, or Kubernetes."""
 

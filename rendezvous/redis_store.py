@@ -12,34 +12,23 @@ import uuid
 import weakref
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from hashlib import sha1
-from typing import Any
+from typing import Any, Self
 
 import redis
 from torch.distributed import DistNetworkError, DistStoreError, Store
 
 from holdfast.kit.backoff import full_jitter
-from holdfast.rendezvous import scripts
-
-KEPT_S = 30 * 86_400
-"""How long a key lasts that nobody writes again: what a job leaves is gone after a month."""
-
-FAMILY = 3
-"""Siblings from which on they are fetched in one piece: fewer are as quickly fetched one by one."""
-
-_open: set[Store] = set()
-"""torch keeps the C++ half of a store that is written in Python, and not the Python half."""
-
-_SHA = {
-    name: sha1(text.encode(), usedforsecurity=False).hexdigest()
-    for name, text in vars(scripts).items()
-    if name.isupper() and not name.startswith("_")
-}
+from holdfast.rendezvous.orders import SCRIPTS, Command, Orders, family_of
 
 NAMED = 10
 """Keys that are named where more are missing."""
 
-Command = tuple[Any, ...]
+CONNECT_LIMIT_S = 5.0
+ANSWER_SPARE_S = 5.0
+"""Beyond the wait that the server was asked for, until its connection is given up."""
+
+_open: set[Store] = set()
+"""torch keeps the C++ half of a store that is written in Python, and not the Python half."""
 
 
 class _Late(Exception):
@@ -66,16 +55,15 @@ class RedisStore(Store):  # type: ignore[misc]
         super().__init__()
         self.set_timeout(timeout)
         secret = {} if password is None else {"password": password}
-        self._pool = redis.ConnectionPool.from_url(url, socket_connect_timeout=5, **secret)
+        self._pool = redis.ConnectionPool.from_url(
+            url, socket_connect_timeout=CONNECT_LIMIT_S, **secret
+        )
         self._hang_up = weakref.finalize(self, self._pool.disconnect)
-        _open.add(self)
         self._named = f"the rendezvous at {url}"
-        self._prefix = f"holdfast:{{{job}}}:"
-        self._attempt = attempt
-        self._stem = f"{self._prefix}{attempt}:k:"
-        self._index = f"{self._prefix}{attempt}:index"
+        self._orders = Orders(job=job, attempt=attempt)
         self._tokens = (f"{uuid.uuid4().hex}-{number}" for number in itertools.count())
         self._script("CHECK", [])
+        _open.add(self)
 
     # ------------------------------------------------------------ torch's interface
 
@@ -89,7 +77,11 @@ class RedisStore(Store):  # type: ignore[misc]
         return self.multi_get([key])[0]
 
     def multi_get(self, keys: Sequence[str]) -> list[bytes]:
-        return self._family(keys) if _is_family(keys) else self._each(keys, self.timeout)
+        if not (family := family_of(keys)):
+            return self._each(keys, self.timeout)
+        want, table = self._orders.whole(family, len(keys))
+        [told] = self._waited([want], [table], self.timeout, of=keys)
+        return list(pieces(told))
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
         self._each(keys, timeout or self.timeout)
@@ -101,7 +93,7 @@ class RedisStore(Store):  # type: ignore[misc]
         try:
             return int(self._script("ADD", [key], next(self._tokens), amount))
         except redis.ResponseError as error:
-            raise DistStoreError(f"{key} holds no number, so nothing can be added: {error}") from error
+            raise DistStoreError(f"{key} holds no number, so nothing can be added") from error
 
     def append(self, key: str, value: str | bytes) -> None:
         self._script("APPEND", [key], next(self._tokens), value)
@@ -116,13 +108,21 @@ class RedisStore(Store):  # type: ignore[misc]
         return len(self._script("KEYS", []))
 
     def list_keys(self) -> list[str]:
-        return [self._short(key) for key in self._script("KEYS", [])]
+        return [self._orders.short(key) for key in self._script("KEYS", [])]
 
     def has_extended_api(self) -> bool:
         return True
 
     def clone(self) -> "RedisStore":
         return self  # threads do not wait for each other here
+
+    # ------------------------------------------------------------ its end
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End its connections. What it wrote stays; no group may need it any more."""
@@ -133,33 +133,20 @@ class RedisStore(Store):  # type: ignore[misc]
 
     def _each(self, keys: Sequence[str], timeout: timedelta) -> list[bytes]:
         """The values of all, once they are there: asked for at once, answered one by one."""
-        return self._waited([self._order("CHECK", [])], keys, timeout, of=keys)
-
-    def _family(self, keys: Sequence[str]) -> list[bytes]:
-        """The same of siblings 0 to n - 1, which come in one piece."""
-        family = keys[0][:-1]
-        want = self._order("WANT", [family], len(keys))
-        [told] = self._waited([want], [f"{family}#table-{len(keys)}"], self.timeout, of=keys)
-        return list(_pieces(told))
+        return self._waited([self._orders.script("CHECK", [])], keys, timeout, of=keys)
 
     def _waited(
         self, orders: Sequence[Command], waits: Sequence[str], timeout: timedelta, of: Sequence[str]
     ) -> list[bytes]:
         """What comes under `waits` after the orders; `of` are the keys that somebody has to set."""
-        stems = [self._stem + key for key in waits]
         try:
-            return self._ask(orders, waits=stems, timeout=timeout)[len(orders) :]
+            return self._ask(orders, waits=waits, timeout=timeout)[len(orders) :]
         except _Late:
-            missing = [self._short(key) for key in self._script("CHECK", of)]
+            missing = [self._orders.short(key) for key in self._script("CHECK", of)]
             raise DistStoreError(_told_late(missing, len(of), timeout)) from None
 
     def _script(self, name: str, keys: Sequence[str], *own: Any) -> Any:
-        return self._ask([self._order(name, keys, *own)], timeout=self.timeout)[0]
-
-    def _order(self, name: str, keys: Sequence[str], *own: Any) -> Command:
-        fence, stems = f"{self._prefix}attempt", [self._stem + key for key in keys]
-        every = (self._attempt, KEPT_S * 1000, self._prefix)
-        return ("EVALSHA", _SHA[name], 2 + len(keys), fence, self._index, *stems, *every, *own)
+        return self._ask([self._orders.script(name, keys, *own)], timeout=self.timeout)[0]
 
     def _ask(
         self, orders: Sequence[Command], *, waits: Sequence[str] = (), timeout: timedelta
@@ -171,7 +158,9 @@ class RedisStore(Store):  # type: ignore[misc]
             try:
                 return self._once(orders, waits, deadline)
             except redis.exceptions.NoScriptError:
-                self._load(deadline)
+                self._once([("SCRIPT LOAD", text) for text in SCRIPTS.values()], (), deadline)
+            except redis.AuthenticationError as error:
+                raise DistNetworkError(f"{self._named} wants a password: {error}") from error
             except (redis.ConnectionError, redis.TimeoutError) as error:
                 pause_s = next(pauses)
                 if time.monotonic() + pause_s >= deadline:
@@ -184,8 +173,8 @@ class RedisStore(Store):  # type: ignore[misc]
         connection = self._pool.get_connection()
         answered = False
         try:
-            moves = [("BLMOVE", key, key, "LEFT", "LEFT", f"{left_s:.3f}") for key in waits]
-            connection.send_packed_command(connection.pack_commands([*orders, *moves]))
+            until = [self._orders.wait(key, left_s) for key in waits]
+            connection.send_packed_command(connection.pack_commands([*orders, *until]))
             replies = [self._reply(connection, left_s) for _ in orders]
             for key in waits:
                 found = self._reply(connection, left_s)
@@ -201,20 +190,13 @@ class RedisStore(Store):  # type: ignore[misc]
 
     def _reply(self, connection: Any, left_s: float) -> Any:
         try:
-            return connection.read_response(timeout=left_s + 5, disable_decoding=True)
+            return connection.read_response(timeout=left_s + ANSWER_SPARE_S, disable_decoding=True)
         except redis.ResponseError as error:
             word, _, newest = str(error).partition(" ")
             if word != "OVER":
                 raise
-            why = f"attempt {self._attempt} is over: attempt {newest} has begun; nothing is written"
-            raise DistStoreError(why) from None
-
-    def _load(self, deadline: float) -> None:
-        loads = [("SCRIPT LOAD", getattr(scripts, name)) for name in _SHA]
-        self._once(loads, (), deadline)
-
-    def _short(self, key: bytes) -> str:
-        return key.decode().removeprefix(self._stem)
+            why = f"attempt {self._orders.attempt} is over: attempt {newest} has begun"
+            raise DistStoreError(f"{why}; nothing is written") from None
 
 
 def _told_late(missing: Sequence[str], asked: int, timeout: timedelta) -> str:
@@ -223,13 +205,8 @@ def _told_late(missing: Sequence[str], asked: int, timeout: timedelta) -> str:
     return f"wait timeout after {timeout.total_seconds():g} s: {what}"
 
 
-def _is_family(keys: Sequence[str]) -> bool:
-    """Whether they end in /0, /1, … and are alike before."""
-    stem = keys[0][:-1] if len(keys) >= FAMILY else ""
-    return stem.endswith("/") and all(key == f"{stem}{at}" for at, key in enumerate(keys))
-
-
-def _pieces(told: bytes) -> Iterator[bytes]:
+def pieces(told: bytes) -> Iterator[bytes]:
+    """The values of a family that was told in one piece."""
     at = 0
     while at < len(told):
         (length,) = struct.unpack_from(">I", told, at)
