@@ -291,9 +291,7 @@ def rendezvous(
     except sizes.BadSizes as bad:
         raise misused(bad.what, bad.fix) from bad
     counts = [64] if quick else [64, 512, 4096]
-    return int(
-        part.run("rendezvous", rounds=rounds, as_json=json, clients=chosen, counts=counts)
-    )
+    return int(part.run("rendezvous", rounds=rounds, as_json=json, clients=chosen, counts=counts))
 
 
 def evidence(

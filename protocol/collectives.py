@@ -37,7 +37,7 @@ def environment(
 
 
 def told(defaults: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
-    """`defaults` of a job, and what its `own` environment says of NCCL and gloo beside or instead."""
+    """`defaults` of a job, and what its `own` environment says of NCCL and gloo, which wins."""
     about = {name: value for name, value in own.items() if name in defaults or _is_about(name)}
     return {**defaults, **about}
 

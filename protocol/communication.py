@@ -24,6 +24,9 @@ NO_INTERFACE = "this is no name of a network interface."
 INTERFACE_FIX = "Name each wholly, e.g. [eth0, eth1]: at most 15 characters, none of / : , ^ =."
 
 
+Interface = Annotated[str, Field(max_length=64)]
+
+
 class Communication(Model):
     """Where ranks meet, and what NCCL and gloo are told; a variable that the job's `env` or a
     node's own environment sets stands."""
@@ -31,7 +34,7 @@ class Communication(Model):
     rendezvous: str = Field(default="", max_length=1_024)
     """Redis where ranks meet, e.g. `redis://host:6379/0`: it outlives the node of rank 0. Empty: a
     TCPStore on the first node. The password comes from REDISCLI_AUTH in the ranks' environment."""
-    interfaces: tuple[Annotated[str, Field(max_length=64)], ...] = Field(default=(), max_length=MOST_INTERFACES)
+    interfaces: tuple[Interface, ...] = Field(default=(), max_length=MOST_INTERFACES)
     """Network interfaces of NCCL and gloo, by their whole names, e.g. [eth0]; empty: the node's."""
     nccl_defaults: bool = True
     """Set what large jobs use: NCCL_P2P_NET_CHUNKSIZE, TORCH_NCCL_HIGH_PRIORITY,
@@ -89,4 +92,6 @@ def _names_a_redis(parts: SplitResult) -> bool:
         return not parts.netloc and len(parts.path) > 1
     whole_number = re.fullmatch(r"/?\d{0,4}", parts.path) is not None
     has_port = parts.port is None or parts.port > 0
-    return parts.scheme in ("redis", "rediss") and bool(parts.hostname) and whole_number and has_port
+    return (
+        parts.scheme in ("redis", "rediss") and bool(parts.hostname) and whole_number and has_port
+    )

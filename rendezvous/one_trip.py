@@ -9,13 +9,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from torch.distributed import Store
+from torch._C._distributed_c10d import Store
 
 
-class OneTrip(Store):  # type: ignore[misc]
+class OneTrip(Store):
     """The store of one group of `size`, for as long as it is being made."""
 
-    def __init__(self, inner: Store, size: int) -> None:
+    timeout: timedelta
+
+    def __init__(self, inner: Any, size: int) -> None:
         super().__init__()
         self.set_timeout(inner.timeout)
         self._inner, self._size = inner, size

@@ -15,7 +15,8 @@ from datetime import timedelta
 from typing import Any, Self
 
 import redis
-from torch.distributed import DistNetworkError, DistStoreError, Store
+from torch._C._distributed_c10d import Store
+from torch.distributed import DistNetworkError, DistStoreError
 
 from holdfast.kit.backoff import full_jitter
 from holdfast.rendezvous.orders import SCRIPTS, Command, Orders, family_of
@@ -35,13 +36,15 @@ class _Late(Exception):
     """A key did not come in time."""
 
 
-class RedisStore(Store):  # type: ignore[misc]
+class RedisStore(Store):
     """What ranks of one attempt of one job tell each other. Safe in several threads.
 
     `attempt` only grows: once a later one has begun, one of an earlier raises `DistStoreError`, and
     writes nothing. So does a key that is not there in time, and a server that does not answer
     raises `DistNetworkError`: `timeout` bounds both.
     """
+
+    timeout: timedelta
 
     def __init__(
         self,

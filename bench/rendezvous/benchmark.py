@@ -43,9 +43,7 @@ def measure(
         raise Incomplete(str(missing)) from missing
 
 
-def _count(
-    take: Callable[[Try], None], say: Callable[[str], None], counts: Sequence[int]
-) -> None:
+def _count(take: Callable[[Try], None], say: Callable[[str], None], counts: Sequence[int]) -> None:
     for ranks in counts:
         for system, wrapped in ((OURS, True), (TORCH, False)):
             say(f"counting: all groups of {ranks:,} ranks, {system}")

@@ -7,8 +7,9 @@ that what is done here is what it does.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
-from torch.distributed import HashStore, PrefixStore, Store
+from torch._C._distributed_c10d import HashStore, PrefixStore, Store
 
 from holdfast.protocol.topology import Axis, Topology
 from holdfast.rendezvous.one_trip import OneTrip
@@ -17,10 +18,12 @@ TENSOR, PIPELINE = 8, 4
 """Sizes in every count; the data-parallel one is what is left."""
 
 
-class CountingStore(Store):  # type: ignore[misc]
+class CountingStore(Store):
     """Passes on what it is asked, and counts how often."""
 
-    def __init__(self, inner: Store, counts: Counter[str]) -> None:
+    timeout: timedelta
+
+    def __init__(self, inner: Any, counts: Counter[str]) -> None:
         super().__init__()
         self._inner, self._counts = inner, counts
 
@@ -72,7 +75,7 @@ def operations(ranks: int, wrapped: bool) -> float:
 def _member(store: Store, rank: int, group: tuple[int, ...], wrapped: bool) -> Callable[[], None]:
     """One that has said its address, and what it does then."""
     named = PrefixStore(f"{group[:2]}-{len(group)}", store)
-    mine = OneTrip(named, len(group)) if wrapped else named
+    mine: Any = OneTrip(named, len(group)) if wrapped else named
     mine.set(f"0/{group.index(rank)}", b"address")
 
     def ask() -> None:

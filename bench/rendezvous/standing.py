@@ -74,7 +74,8 @@ def _read(each: socket.socket, buffer: bytearray) -> int:
 
 
 def bare(clients: int) -> float:
-    """Seconds, with a process between them that takes an address from each and sends all to each."""
+    """Seconds, with a process between them that takes an address from each and sends all of them
+    to each."""
     with _server(clients) as port, ExitStack() as stack:
         sockets = [stack.enter_context(_connected(port)) for _ in range(clients)]
         whole = sum(len(address(client)) for client in range(clients)) + TABLE.size
@@ -86,7 +87,7 @@ def bare(clients: int) -> float:
 
 
 def _connected(port: int | None, host: str | None = "127.0.0.1") -> socket.socket:
-    one = socket.create_connection((host, port), timeout=LIMIT_S)  # type: ignore[arg-type]
+    one = socket.create_connection((host, port), timeout=LIMIT_S)
     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return one
 
@@ -137,7 +138,7 @@ def _send_all(connections: Sequence[socket.socket], table: bytes) -> None:
 def ours(url: str, clients: int, turn: int) -> float:
     """Seconds with our store on the Redis at `url`: each sends what `set` and `multi_get` send, and
     reads what those wait for."""
-    pack = redis.Connection().pack_commands
+    pack: Callable[..., list[bytes]] = redis.Connection().pack_commands  # type: ignore[no-untyped-call]
     with RedisStore(url, job="bench", attempt=turn):  # its scripts are there after that
         orders = Orders(job="bench", attempt=turn)
         want, table = orders.whole("addresses/", clients)

@@ -9,24 +9,25 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import Any
 
-from torch.distributed import Store, TCPStore
+from torch._C._distributed_c10d import TCPStore
 
 from holdfast.bench.rendezvous.standing import LIMIT_S, address
 
 THREADS = 16
 
-Ask = Callable[[Store, list[str]], None]
+Ask = Callable[[Any, list[str]], None]
 
 
-def one_by_one(store: Store, keys: list[str]) -> None:
+def one_by_one(store: Any, keys: list[str]) -> None:
     """As gloo does."""
     for key in keys:
         store.wait([key])
         store.get(key)
 
 
-def at_once(store: Store, keys: list[str]) -> None:
+def at_once(store: Any, keys: list[str]) -> None:
     """As `rendezvous.one_trip` does."""
     store.multi_get(keys)
 
@@ -37,7 +38,7 @@ def seconds(clients: int, ask: Ask) -> float:
     server = TCPStore("127.0.0.1", 0, None, True, limit, wait_for_workers=False)
     with ThreadPoolExecutor(THREADS) as threads:
 
-        def connect(_: int) -> Store:
+        def connect(_: int) -> Any:
             return TCPStore("127.0.0.1", server.port, None, False, limit)
 
         stores = list(threads.map(connect, range(clients)))

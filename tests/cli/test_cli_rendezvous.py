@@ -8,8 +8,8 @@ import pytest
 from redis_server import redis_server
 from shells import Shell
 
-from holdfast.protocol import exitcodes
 from holdfast.lab.redis import Redis
+from holdfast.protocol import exitcodes
 from holdfast.protocol.collectives import environment
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]
@@ -60,7 +60,7 @@ def test_ranks_meet_in_redis_with_few_questions_and_again_after_a_restart(
         done = shell.holdfast("run", "-n", "4", "--rendezvous", redis.url, "meets.py")
         assert done.returncode == 0, done.stderr
         waits = seen.info("commandstats")["cmdstat_blmove"]["calls"]
-        left = [key for key in seen.keys() if ":k:" in key]
+        left = [key for key in seen.scan_iter() if ":k:" in key]
     for rank in range(4):
         told = json.loads((shell.folder / f"rank-{rank}-1.json").read_text())
         assert told == expected | {"total": 8.0}

@@ -186,10 +186,11 @@ def _wind_down(turn: Turn, job: Job) -> None:
 
 def _meets(plan: e.Plan) -> str:
     """Where its ranks meet, and what NCCL and gloo are told that others are not."""
-    task, usual = plan.task, collectives.environment()
-    own = [f"{name}={value}" for name, value in task.default_env.items() if usual.get(name) != value]
+    task = plan.task
+    own = sorted(task.default_env.items() - collectives.environment().items())
+    listed = ", ".join(f"{name}={value}" for name, value in own)
     told = f"; its ranks meet in {task.rendezvous}" if task.rendezvous else ""
-    return told + (f"; they have {', '.join(own)}" if own else "")
+    return told + (f"; they have {listed}" if own else "")
 
 
 def _store(plan: e.Plan) -> str:
