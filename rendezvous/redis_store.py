@@ -173,7 +173,7 @@ class RedisStore(Store):
 
     def _once(self, orders: Sequence[Command], waits: Sequence[str], deadline: float) -> list[Any]:
         left_s = max(0.001, deadline - time.monotonic())
-        connection = self._pool.get_connection()
+        connection: Any = self._pool.get_connection()
         answered = False
         try:
             until = [self._orders.wait(key, left_s) for key in waits]
