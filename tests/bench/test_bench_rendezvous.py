@@ -6,9 +6,9 @@ import pytest
 from redis_server import redis_server
 
 pytest.importorskip("torch")
-from holdfast.bench.figures import Incomplete, Try, figures  # noqa: E402
-from holdfast.bench.rendezvous import benchmark, standing  # noqa: E402
-from holdfast.lab import redis  # noqa: E402
+from holdfast.bench.figures import Incomplete, Try, figures
+from holdfast.bench.rendezvous import benchmark, standing
+from holdfast.lab import redis
 
 pytestmark = pytest.mark.torch
 
