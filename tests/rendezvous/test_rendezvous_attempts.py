@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -137,6 +138,7 @@ def test_what_was_done_before_its_answer_was_lost_is_not_done_twice(
 
 FIRST = """
 import sys
+import threading
 from holdfast.rendezvous.redis_store import RedisStore
 store = RedisStore(sys.argv[1], job="job", attempt=1)
 store.set("said by rank 0", "1")
@@ -170,3 +172,25 @@ def test_a_wrong_password_is_no_server_that_is_away(server: Redis, seen: client.
         store.set("a", "1")
     with pytest.raises(DistNetworkError, match="password"):
         RedisStore(server.url, job="job", attempt=1, timeout=SHORT)
+
+
+def test_a_wait_that_is_interrupted_holds_nobody_up(
+    server: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stores_on(server, "job") as opened:
+        store = opened()
+        answer, answers = store._reply, []
+
+        def interrupted(*given: object) -> object:
+            answers.append(given)
+            if len(answers) == 2:
+                raise KeyboardInterrupt
+            return answer(*given)
+
+        monkeypatch.setattr(store, "_reply", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.get("never")
+        next_one = threading.Thread(target=lambda: store.set("a", "1"), daemon=True)
+        next_one.start()
+        next_one.join(10)
+        assert not next_one.is_alive(), "it goes behind no wait of before"

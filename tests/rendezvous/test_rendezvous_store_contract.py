@@ -163,6 +163,7 @@ def test_members_of_a_family_are_got_whole_however_they_come(opened: Open, membe
     for member in reversed(range(members)):
         second.set(keys[member], f"at {member}")
     early.join(20)
+    assert not early.is_alive(), "the last that comes lets it go"
     late = list(second.multi_get(keys))
     assert got == [late] == [[f"at {member}".encode() for member in range(members)]]
 
@@ -172,6 +173,7 @@ def test_a_family_is_as_it_is_when_it_is_asked_for(store: Store) -> None:
     store.multi_set(keys, ["a", "b", "c"])
     store.multi_get(keys)
     store.set("f/1", "B")
+    assert store.multi_get(keys) == [b"a", b"B", b"c"]
     store.delete_key("f/2")
     store.add("f/2", 7)
     assert store.multi_get(keys) == [b"a", b"B", b"7"]
