@@ -5,7 +5,7 @@ that what is done here is what it does.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -57,10 +57,11 @@ class CountingStore(Store):
         return True
 
 
-def groups_of(rank: int, ranks: int) -> list[tuple[int, ...]]:
-    """The groups of a job in which `rank` is: the world, and one along each axis."""
+def groups(ranks: int) -> Iterator[tuple[int, ...]]:
+    """All groups of a job: the world, and those along each axis."""
     topology = Topology(tp=TENSOR, pp=PIPELINE, dp=ranks // (TENSOR * PIPELINE))
-    return [topology.group(rank, *axes) for axes in (tuple(Axis), *((axis,) for axis in Axis))]
+    for axes in (tuple(Axis), *((axis,) for axis in Axis)):
+        yield from topology.groups(*axes)
 
 
 def operations(ranks: int, wrapped: bool) -> float:
@@ -71,10 +72,10 @@ def operations(ranks: int, wrapped: bool) -> float:
     counting = CountingStore(shared, counts)
     asking = set(range(0, ranks, max(1, ranks // ASKING)))
     asks = []
-    for rank in range(ranks):
-        store = counting if rank in asking else shared
-        members = [_member(store, rank, group, wrapped) for group in groups_of(rank, ranks)]
-        asks += members if rank in asking else []
+    for group in groups(ranks):
+        for rank in group:
+            ask = _member(counting if rank in asking else shared, rank, group, wrapped)
+            asks += [ask] if rank in asking else []
     for ask in asks:  # by now each has said its address
         ask()
     return counts.total() / len(asking)

@@ -1,4 +1,4 @@
-"""Where a rank finds its store: by its environment, of this very submission; and what is refused."""
+"""Where a rank finds its store: by its environment, of this very submission; what is refused."""
 
 import sys
 from collections.abc import Iterator
