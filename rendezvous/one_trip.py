@@ -32,23 +32,29 @@ class OneTrip(Store):
         self._inner.set(key, value)
 
     def get(self, key: str) -> bytes:
-        self._bring(key)
+        self._bring(key, self.timeout)
         return self._known.pop(key) if key in self._known else bytes(self._inner.get(key))
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
+        within = self.timeout if timeout is None else timeout
         for key in keys:
-            self._bring(key)
+            self._bring(key, within)
         if left := [key for key in keys if key not in self._known]:
-            self._inner.wait(left, timeout or self.timeout)
+            self._inner.wait(left, within)
 
-    def _bring(self, key: str) -> None:
+    def _bring(self, key: str, within: timedelta) -> None:
         """All members' values, where `key` is one of theirs. Each is given once, so that what is
         asked for again is what it is then."""
         if key in self._known or not self._is_of_a_member(key):
             return
         keys = [f"{self._family}{member}" for member in range(self._size)]
         self._family = ""
-        self._known = dict(zip(keys, self._inner.multi_get(keys), strict=True))
+        before = self._inner.timeout
+        self._inner.set_timeout(within)  # a group has one of its own, as torch sets it
+        try:
+            self._known = dict(zip(keys, self._inner.multi_get(keys), strict=True))
+        finally:
+            self._inner.set_timeout(before)
 
     def _is_of_a_member(self, key: str) -> bool:
         number = key.removeprefix(self._family)

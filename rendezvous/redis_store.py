@@ -87,7 +87,7 @@ class RedisStore(Store):
         return list(pieces(told))
 
     def wait(self, keys: Sequence[str], timeout: timedelta | None = None) -> None:
-        self._each(keys, timeout or self.timeout)
+        self._each(keys, self.timeout if timeout is None else timeout)
 
     def check(self, keys: Sequence[str]) -> bool:
         return not self._script("CHECK", keys)

@@ -9,12 +9,12 @@ from datetime import timedelta
 import pytest
 from redis_server import redis_server, stores_on
 
-torch = pytest.importorskip("torch")
-import redis as client  # noqa: E402
-from torch.distributed import DistNetworkError, DistStoreError  # noqa: E402
+pytest.importorskip("torch")
+import redis as client
+from torch.distributed import DistNetworkError, DistStoreError
 
-from holdfast.lab.redis import Redis  # noqa: E402
-from holdfast.rendezvous.redis_store import RedisStore  # noqa: E402
+from holdfast.lab.redis import Redis
+from holdfast.rendezvous.redis_store import RedisStore
 
 pytestmark = pytest.mark.torch
 

@@ -1,19 +1,27 @@
 """Groups ask the store a number of times that does not grow with them."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 
 import pytest
 from redis_server import redis_server, stores_on
 
-torch = pytest.importorskip("torch")
-from torch.distributed import DistStoreError, HashStore, ProcessGroupGloo  # noqa: E402
+pytest.importorskip("torch")
+from torch.distributed import (
+    DistStoreError,
+    HashStore,
+    PrefixStore,
+    ProcessGroupGloo,
+    TCPStore,
+)
 
-from holdfast.bench.rendezvous.counted import CountingStore, operations  # noqa: E402
-from holdfast.lab.redis import Redis  # noqa: E402
-from holdfast.rendezvous.one_trip import OneTrip  # noqa: E402
+from holdfast.bench.rendezvous.counted import CountingStore, operations
+from holdfast.lab.redis import Redis
+from holdfast.rendezvous.one_trip import OneTrip
 
 pytestmark = pytest.mark.torch
 
@@ -98,3 +106,22 @@ def test_members_that_did_not_come_are_named(redis: Redis) -> None:
         store.set("0/2", "mine")
         with pytest.raises(DistStoreError, match="3 of 4 keys were set by no rank: 0/0, 0/1, 0/3"):
             store.wait(["0/0"])
+
+
+@pytest.mark.parametrize("kind", ["redis", "tcp"])
+def test_a_group_waits_as_long_as_it_was_told_and_the_store_as_ever(
+    request: pytest.FixtureRequest, kind: str
+) -> None:
+    with ExitStack() as stack:
+        if kind == "tcp":
+            store = TCPStore("127.0.0.1", 0, None, True, LIMIT, wait_for_workers=False)
+        else:
+            server = request.getfixturevalue("redis")
+            store = stack.enter_context(stores_on(server, "patient", timeout=LIMIT))()
+        group = OneTrip(PrefixStore("group", store), 4)
+        group.set("0/2", "mine")
+        began = time.monotonic()
+        with pytest.raises(DistStoreError, match=r"(?i)wait timeout"):
+            group.wait(["0/0"], timedelta(milliseconds=300))
+        assert time.monotonic() - began < LIMIT.total_seconds() / 2
+        assert store.timeout == LIMIT

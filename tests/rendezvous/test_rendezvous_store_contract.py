@@ -8,10 +8,10 @@ from itertools import count
 import pytest
 from redis_server import redis_server, stores_on
 
-torch = pytest.importorskip("torch")
-from torch.distributed import DistStoreError, HashStore, Store, TCPStore  # noqa: E402
+pytest.importorskip("torch")
+from torch.distributed import DistStoreError, HashStore, Store, TCPStore
 
-from holdfast.lab.redis import Redis  # noqa: E402
+from holdfast.lab.redis import Redis
 
 pytestmark = pytest.mark.torch
 
