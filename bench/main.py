@@ -3,6 +3,7 @@
 Called by the command line, which reads the options.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +66,7 @@ def _checkpoint(rounds: int, take: Take, say: Say, **options: Any) -> None:
 
 
 def _rendezvous(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # else a line for each name not found
     from holdfast.bench.rendezvous.benchmark import measure
 
     measure(rounds, take, say, **options)

@@ -81,8 +81,9 @@ def test_what_no_member_says_is_asked_for_as_ever() -> None:
 
 def test_who_has_not_said_its_own_gets_one_key_alone() -> None:
     """As in NCCL's groups, where one member says something and all read it."""
-    counts = Counter[str]()
-    inner = CountingStore(HashStore(), counts)
+    counts, shared = Counter[str](), HashStore()
+    shared.set_timeout(timedelta(seconds=5))
+    inner = CountingStore(shared, counts)
     inner.set("0", "id")
     inner.set("0/0", "id")
     store = OneTrip(inner, 4)
