@@ -43,10 +43,12 @@ local function tell_all(family, size)
     end
     replace(table_of(family, size), table.concat(told))
 end
-local function changed(family)
+local function changed(family, member)
     for _, size in ipairs(redis.call('SMEMBERS', family .. '#wanted')) do
-        redis.call('UNLINK', table_of(family, size))
-        tell_all(family, tonumber(size))
+        if tonumber(member) < tonumber(size) then
+            redis.call('UNLINK', table_of(family, size))
+            tell_all(family, tonumber(size))
+        end
     end
 end
 local function put(of, what)
@@ -55,7 +57,7 @@ local function put(of, what)
     if not family then return end
     redis.call('SADD', family .. '#came', member)
     keep(family .. '#came')
-    changed(family)
+    changed(family, member)
 end
 """
 """Keys that end in /0, /1, … are a family: who wants it whole is told in one piece, which is made
@@ -120,7 +122,7 @@ local gone = redis.call('DEL', key)
 local family, member = siblings(key)
 if family then
     redis.call('SREM', family .. '#came', member)
-    changed(family)
+    changed(family, member)
 end
 redis.call('SREM', index, key)
 return once(gone)

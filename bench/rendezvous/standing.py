@@ -139,8 +139,8 @@ def ours(url: str, clients: int, turn: int) -> float:
     """Seconds with our store on the Redis at `url`: each sends what `set` and `multi_get` send, and
     reads what those wait for."""
     pack: Callable[..., list[bytes]] = redis.Connection().pack_commands  # type: ignore[no-untyped-call]
-    with RedisStore(url, job="bench", attempt=turn):  # its scripts are there after that
-        orders = Orders(job="bench", attempt=turn)
+    with RedisStore(url, job=f"bench-{clients}", attempt=turn):  # its scripts are there after that
+        orders = Orders(job=f"bench-{clients}", attempt=turn)
         want, table = orders.whole("addresses/", clients)
         host, port = urlsplit(url).hostname, urlsplit(url).port
 
@@ -158,5 +158,5 @@ def ours(url: str, clients: int, turn: int) -> float:
 
 def told(url: str, clients: int, turn: int) -> list[bytes]:
     """What they were told in that turn."""
-    with RedisStore(url, job="bench", attempt=turn) as store:
+    with RedisStore(url, job=f"bench-{clients}", attempt=turn) as store:
         return store.multi_get([f"addresses/{client}" for client in range(clients)])
