@@ -3,6 +3,7 @@
 Called by the command line, which reads the options.
 """
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -76,6 +77,13 @@ def _endurance(rounds: int, take: Take, say: Say, **options: Any) -> None:
     measure(rounds, take, say, **options)
 
 
+def _rendezvous(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # else a line for each name not found
+    from holdfast.bench.rendezvous.benchmark import measure
+
+    measure(rounds, take, say, **options)
+
+
 def _analysis(rounds: int, take: Take, say: Say) -> None:
     from holdfast.bench.analysis.benchmark import measure
 
@@ -93,6 +101,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "checkpoint": _checkpoint,
     "leaks": _leaks,
     "endurance": _endurance,
+    "rendezvous": _rendezvous,
 }
 """Each loads its own when it is called: not all need torch, or Kubernetes."""
 

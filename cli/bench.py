@@ -80,6 +80,13 @@ def register(app: typer.Typer) -> None:
         ),
     )(endurance)
     bench.command(
+        "rendezvous",
+        epilog=examples(
+            "holdfast bench rendezvous",
+            "holdfast bench rendezvous --clients 256 --rounds 3 --json",
+        ),
+    )(rendezvous)
+    bench.command(
         "evidence",
         epilog=examples(
             "holdfast bench evidence --quick",
@@ -302,6 +309,33 @@ def endurance(
     """
     part = parts.BENCH.load()
     return int(part.run("endurance", rounds=1, as_json=json, every_s=every, faults=faults))
+
+
+def rendezvous(
+    clients: Annotated[
+        str, typer.Option(metavar="N,…", help="How many clients, one number after the other.")
+    ] = "256,2048",
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each system.")] = 5,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="64 clients, one round: does it work here?")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """How soon many clients know each other's addresses, and how often their groups ask a store.
+
+    Our store on a Redis that is started for it, over standing connections, beside torch's TCPStore
+    as gloo asks it (up to 512 clients) and as Holdfast has it asked, and beside bare sockets. What
+    a job of 64 to 4,096 ranks asks the store for all its groups is counted, not timed.
+    """
+    if quick:
+        clients, rounds = "64", 1
+    part, sizes = parts.BENCH_IN_REDIS.load(), parts.BENCH_COUNTS.load()
+    try:
+        chosen = sizes.counts(clients, option="--clients", least=2)
+    except sizes.BadSizes as bad:
+        raise misused(bad.what, bad.fix) from bad
+    counts = [64] if quick else [64, 512, 4096]
+    return int(part.run("rendezvous", rounds=rounds, as_json=json, clients=chosen, counts=counts))
 
 
 def evidence(

@@ -16,6 +16,7 @@ EXTRAS = {
     "cryptography": "tls",
     "kubernetes": "kubernetes",
     "psycopg": "postgres",
+    "redis": "redis",
     "torch": "train",
 }
 """Libraries, and which extra of ours brings each."""
@@ -59,6 +60,7 @@ CHAOS_ON_KUBERNETES = Part("holdfast.lab.chaos.kubernetes.main", ON_KUBERNETES)
 CHAOS_ON_GIVEN = Part("holdfast.lab.chaos.kubernetes.main", ON_GIVEN)
 
 BENCH = Part("holdfast.bench.main", TRAINS)
+BENCH_IN_REDIS = Part("holdfast.bench.main", ("torch", "redis"))
 BENCH_ON_KUBERNETES = Part("holdfast.bench.main", ON_KUBERNETES)
 BENCH_AS_SHIPPED = Part("holdfast.bench.main", (*ON_GIVEN, "psycopg"))
 BENCH_OTHERS = Part("holdfast.bench.kubernetes.others", ON_KUBERNETES)

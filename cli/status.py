@@ -12,6 +12,7 @@ from holdfast.cli.output import console, last_word, toned
 from holdfast.cli.words import counted, duration, repeats, sparkline
 from holdfast.driver.core.state.model import FINISHED, Phase
 from holdfast.kit.plain import visible
+from holdfast.protocol import collectives
 from holdfast.protocol.counts import plural
 from holdfast.protocol.faults import Kind
 
@@ -81,6 +82,7 @@ def _page(
         *_standing(job, incidents, "unseen", Kind.UNSEEN, over=Kind.SEEN_AGAIN),
         *stored(job, incidents),
         *_lost(job, incidents),
+        *_meets(job),
         *attempt(job),
         f"nodes   {_cells(job)}",
         *_pids(job),
@@ -112,6 +114,18 @@ def _last(job: dict[str, Any]) -> list[str]:
     why = job["why"] or "nothing was decided yet"
     waits = job["waiting"].startswith(why.removeprefix(f"{job['name']} waits: "))
     return [] if waits else [f"last    {escape(why)}"]
+
+
+def _meets(job: dict[str, Any]) -> list[str]:
+    """Where its ranks meet, and what NCCL and gloo are told, as far as others are told otherwise;
+    `--json` has all of it."""
+    from rich.markup import escape
+
+    usual = collectives.environment()
+    told = job.get("communication", {}).items()  # a driver of before does not tell
+    parts = [escape(job["rendezvous"])] if job.get("rendezvous") else []
+    parts += [f"{name}={escape(value)}" for name, value in told if usual.get(name) != value]
+    return [f"meets   {' · '.join(parts)}"] if parts else []
 
 
 def _ended(first: dict[str, Any]) -> str:

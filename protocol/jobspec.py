@@ -18,6 +18,7 @@ from pydantic_core import PydanticCustomError
 from holdfast.kit import patterns
 from holdfast.kit.patterns import NoPattern
 from holdfast.protocol import jobrules, storeurl
+from holdfast.protocol.communication import Communication
 from holdfast.protocol.jobrules import RESERVED as RESERVED
 from holdfast.protocol.podspec import Pod
 from holdfast.protocol.specmodel import Model, sentence
@@ -229,6 +230,8 @@ class Spec(Model):
     """How the world is split."""
     checkpoint: Checkpoint = Checkpoint()
     """Two-stage checkpoints, for scripts that use `holdfast.checkpoint`."""
+    communication: Communication = Communication()
+    """Where ranks meet, and what NCCL and gloo are told."""
     recovery: Recovery = Recovery()
     """How much may go wrong before the job is given up."""
     timeouts: Timeouts = Timeouts()

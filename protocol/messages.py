@@ -77,6 +77,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     command: tuple[str, ...]
     workdir: str
     env: dict[str, str] = {}
+    default_env: dict[str, str] = {}  # what neither `env` nor the node's own environment sets
     topology: Topology = Topology()
     nodes: int = 1
     ranks_per_node: int = 1
@@ -84,6 +85,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     memory_interval_steps: int = 0  # 0: no snapshots but what the script does itself
     store_interval_steps: int = 0
     store_url: str = ""
+    rendezvous: str = ""  # URL of a Redis where ranks meet; "": at the rendezvous of the attempt
     begin_from: str = ""  # the life of an earlier job, or a checkpoint in it, to go on from
     retention: int = 2  # whole checkpoints kept in the store
     keep_every_steps: int = 0  # beyond those, each whose step is a multiple; 0: none

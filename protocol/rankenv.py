@@ -22,6 +22,10 @@ RING = "HOLDFAST_RING"
 SLOTS = "HOLDFAST_SLOTS"
 """Folder of this rank's memory slots."""
 STORE_URL = "HOLDFAST_STORE_URL"
+RENDEZVOUS = "HOLDFAST_RENDEZVOUS"
+"""URL of the Redis where ranks meet; empty: at MASTER_ADDR and MASTER_PORT, as torch does."""
+LIFE = "HOLDFAST_LIFE"
+"""An id that no other submission of a job has, of this or another name."""
 BEGIN_FROM = "HOLDFAST_BEGIN_FROM"
 """What an earlier job left, or empty."""
 MEMORY_INTERVAL = "HOLDFAST_MEMORY_INTERVAL"
@@ -57,14 +61,15 @@ class NodeFacts(msgspec.Struct, frozen=True, kw_only=True):
 def base_environment(inherited: Mapping[str, str], task: Task) -> dict[str, str]:
     """What all ranks of `task` on a node share; also the launcher's own, which they fork from.
 
+    A node's own environment wins over defaults of the job, and the job's own `env` over both.
     Output is unbuffered and each rank gets one OpenMP thread where several share a node, as
-    torchrun does; the job's own `env` wins over both.
+    torchrun does.
     """
     kept = {name: value for name, value in inherited.items() if name not in NODE_ONLY}
     kept.setdefault("PYTHONUNBUFFERED", "1")
     if task.ranks_per_node > 1:
         kept.setdefault("OMP_NUM_THREADS", "1")
-    return kept | task.env
+    return task.default_env | kept | task.env
 
 
 def rank_environment(
@@ -89,7 +94,7 @@ def rank_environment(
         "TORCHELASTIC_USE_AGENT_STORE": str(agent_store),
         ERROR_FILE: str(folder / "error.json"),
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": task.env.get("TORCH_NCCL_ASYNC_ERROR_HANDLING", "1"),
-        **_interfaces(node.ifname),
+        **_interfaces(node.ifname, task),
         JOB: job,
         EPOCH: str(desired.epoch),
         ATTEMPT: str(desired.attempt),
@@ -97,6 +102,8 @@ def rank_environment(
         RING: str(node.paths.ring(job, desired.epoch, seat.rank)),
         SLOTS: str(node.paths.slots(job, seat.rank)),
         STORE_URL: task.store_url,
+        RENDEZVOUS: task.rendezvous,
+        LIFE: task.store_url.rpartition("/")[2],
         BEGIN_FROM: task.begin_from,
         MEMORY_INTERVAL: str(task.memory_interval_steps),
         STORE_INTERVAL: str(task.store_interval_steps),
@@ -121,9 +128,11 @@ def _places(desired: Desired, seat: Seat) -> dict[str, str]:
     }
 
 
-def _interfaces(ifname: str) -> dict[str, str]:
-    """Without them gloo takes 127.0.0.1 inside a namespace and fails."""
-    return {"GLOO_SOCKET_IFNAME": ifname, "NCCL_SOCKET_IFNAME": ifname} if ifname else {}
+def _interfaces(ifname: str, task: Task) -> dict[str, str]:
+    """The node's, where the job does not name its own. Without them gloo takes 127.0.0.1 inside a
+    namespace and fails."""
+    names = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME") if ifname else ()
+    return {name: ifname for name in names if name not in task.default_env | task.env}
 
 
 def _json(value: msgspec.Struct) -> str:

@@ -55,7 +55,7 @@ def install() -> None:
     """
     with suppress(Exception):
         errors.install()
-    _once_loaded("multiprocessing.process", _quietly(workers.hook_processes))
+    once_loaded("multiprocessing.process", _quietly(workers.hook_processes))
     ring = os.environ.get("HOLDFAST_RING")
     if not ring or current.recorder is not None:
         return
@@ -71,9 +71,9 @@ def _install(ring: Path) -> None:
         ("torch.optim.optimizer", _hook_steps),
         ("torch.distributed.distributed_c10d", _hook_groups),
     ):
-        _once_loaded(module, hook)
+        once_loaded(module, hook)
     for module, mark in pauses.HOOKS.items():
-        _once_loaded(module, _quietly(mark))
+        once_loaded(module, _quietly(mark))
 
 
 def _record(ring: Path) -> None:
@@ -124,7 +124,7 @@ def _let_go() -> None:
 # ---------------------------------------------------------------- when torch is loaded
 
 
-def _once_loaded(name: str, hook: Callable[[Any], None]) -> None:
+def once_loaded(name: str, hook: Callable[[Any], None]) -> None:
     """Call `hook(module)` now, or right after the module has been imported."""
     if name in sys.modules:
         hook(sys.modules[name])

@@ -151,6 +151,16 @@ KeepEvery = Annotated[
 Runs = Annotated[
     Path, typer.Option(metavar="DIR", help="Where the run's folder (logs, journal) is made.")
 ]
+Rendezvous = Annotated[
+    str | None,
+    typer.Option(
+        "--rendezvous",
+        metavar="URL",
+        help="Redis where ranks meet, e.g. redis://host:6379/0; it outlives the first node. "
+        "Default: a TCPStore on that node.",
+        callback=text,
+    ),
+]
 BeginFrom = Annotated[
     str | None,
     typer.Option(
@@ -178,6 +188,7 @@ def run(
     store_url: StoreUrl = None,
     store_every: StoreEvery = None,
     keep_every: KeepEvery = 0,
+    rendezvous: Rendezvous = None,
     begin_from: BeginFrom = None,
     runs: Runs = Path("runs"),
     quiet: Quiet = False,
@@ -213,6 +224,7 @@ def run(
         store_url=store_url or "",
         store_every=store_every,
         keep_every=keep_every,
+        rendezvous=rendezvous or "",
         runs=folder_of_runs,
         quiet=quiet,
         begin_from=begun.url if begun else "",
@@ -221,6 +233,7 @@ def run(
     options.check_waits(asked)
     options.check_kept(asked)
     options.check_store(asked)
+    options.check_rendezvous(asked)
     for line in (torchrun.ignored(theirs), fixed, begun.told(asked.world_size) if begun else ""):
         if line and not quiet:
             warn(line)

@@ -14,7 +14,7 @@ from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.run.findable import why_not
 from holdfast.kit.files import private_folder
 from holdfast.kit.ids import new_id
-from holdfast.protocol import jobrules
+from holdfast.protocol import collectives, jobrules
 from holdfast.protocol.counts import plural
 from holdfast.protocol.paths import RunPaths
 
@@ -44,6 +44,7 @@ class Options:
     store_url: str = ""
     store_every: int | None = None
     keep_every: int = 0
+    rendezvous: str = ""  # URL of a Redis
     runs: Path = Path("runs")
     workdir: Path = field(default_factory=Path.cwd)
     quiet: bool = False
@@ -188,6 +189,16 @@ def check_store(options: Options) -> None:
         raise misused(f"--store-url: {why.removeprefix('storeUrl: ')}")
 
 
+def check_rendezvous(options: Options) -> None:
+    """Refuse a place to meet where nobody answers as a Redis does. Raises `Stopped` (2)."""
+    if not options.rendezvous:
+        return
+    from holdfast.rendezvous.trial import wrong_with
+
+    if why := wrong_with(options.rendezvous):
+        raise misused(f"--rendezvous: {why}")
+
+
 def new_run(options: Options) -> RunPaths:
     """A folder of its own for this run, `NAME-xxxx`; its name is the job's."""
     stem = _stem(options.command)
@@ -231,6 +242,7 @@ def job_of(
             "workdir": str(options.workdir),
             "env": _environment(options, environment),
             "checkpoint": _checkpoint(options),
+            "communication": {"rendezvous": options.rendezvous},
             "recovery": {"user": {"restarts": options.max_restarts, "windowS": 3600}},
             "timeouts": {
                 "graceS": options.grace_s,
@@ -260,6 +272,7 @@ def expected_task(options: Options, name: str) -> dict[str, Any]:
         "command": spec["command"],
         "workdir": spec["workdir"],
         "env": spec["env"],
+        "default_env": collectives.environment(),
         "ranks_per_node": spec["ranksPerNode"],
     }
 

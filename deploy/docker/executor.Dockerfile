@@ -1,7 +1,7 @@
 # What the pods of a job run: executor, daemon, torch, and the job's own script on top of it.
 #   docker build -f deploy/docker/executor.Dockerfile -t holdfast-executor:0.1.0 .
 # What the base has (--build-arg BASE=…, a vendor's with a torch of its own) stays as it is there.
-# An image of one's own needs no more than Python 3.11 or newer and: pip install 'holdfast[train]' (s3: [train,s3])
+# An image of one's own needs no more than Python 3.11 or newer and: pip install 'holdfast[train]' (s3: [train,s3]; redis alike)
 # Stages, so that a change is a layer of its own size: libraries are new where wanted.txt or kept.txt
 # are, and Holdfast is the last layer, without its sources.
 ARG BASE=python:3.11-slim
@@ -10,7 +10,7 @@ FROM ${BASE} AS wanted
 USER 0:0
 COPY pyproject.toml requirements/pins.txt deploy/docker/wanted.py /wanted/
 RUN cd /wanted \
- && python wanted.py pyproject.toml pins.txt train s3
+ && python wanted.py pyproject.toml pins.txt train s3 redis
 
 # pip comes from the base or from ensurepip: bases of Debian and Ubuntu often have no ensurepip.
 FROM ${BASE} AS libraries

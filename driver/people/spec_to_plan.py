@@ -51,6 +51,8 @@ def _task(job: jobspec.TrainingJob, paths: RunPaths, life: str) -> Task:
         command=spec.command,
         workdir=spec.workdir,
         env=dict(spec.env),
+        default_env=spec.communication.environment(),
+        rendezvous=spec.communication.rendezvous,
         topology=spec.sized(),
         nodes=spec.nodes,
         ranks_per_node=spec.ranks_per_node,

@@ -94,4 +94,5 @@ not once a test, and partners begin at the same time."""
 
 def warm_key(task: Task) -> tuple[str, ...]:
     """Equal for tasks that one launcher is warm for."""
-    return (*task.command, task.workdir, *(f"{k}={v}" for k, v in sorted(task.env.items())))
+    names = sorted((task.default_env | task.env).items())
+    return (*task.command, task.workdir, *(f"{name}={value}" for name, value in names))

@@ -89,9 +89,11 @@ def _command(program: Program) -> list[str]:
 
 
 def _install_hooks() -> None:
+    from holdfast.rendezvous import install
     from holdfast.telemetry import hooks
 
     hooks.install()
+    install.install()
 
 
 def _execute(program: Program, at_start: frozenset[str]) -> None:

@@ -11,6 +11,7 @@ from types import TracebackType
 _RUNNERS = (os.path.join(os.path.dirname(__file__), "child.py"), runpy.__file__, "<frozen runpy>")
 _WRAPPERS = (
     os.path.join("holdfast", "__init__.py"),
+    os.path.join("holdfast", "rendezvous", "one_trip.py"),
     *(
         os.path.join("holdfast", "telemetry", name)
         for name in ("hooks.py", "pauses.py", "reentry.py", "workers.py")

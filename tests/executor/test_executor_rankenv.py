@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from holdfast.executor.core.model import warm_key
 from holdfast.protocol import messages as m
 from holdfast.protocol.paths import NodePaths
 from holdfast.protocol.rankenv import NodeFacts, base_environment, rank_environment
@@ -76,3 +78,36 @@ def test_seats_without_a_task_are_refused_in_a_sentence() -> None:
     desired = second_of_two_nodes(task=None)
     with pytest.raises(ValueError, match="need a job, a task and a rendezvous"):
         rank_environment(desired, desired.seats[0], NODE, agent_store=False)
+
+
+DEFAULTS = {"NCCL_IB_TIMEOUT": "20", "NCCL_IB_RETRY_CNT": "7", "CUDA_DEVICE_MAX_CONNECTIONS": "1"}
+
+
+def test_defaults_of_the_job_are_there_where_neither_node_nor_job_sets_them() -> None:
+    task = replace(TASK, default_env=DEFAULTS, env={"NCCL_IB_RETRY_CNT": "5"})
+    env = base_environment({"CUDA_DEVICE_MAX_CONNECTIONS": "8"}, task)
+    assert {name: env[name] for name in DEFAULTS} == {
+        "NCCL_IB_TIMEOUT": "20",
+        "NCCL_IB_RETRY_CNT": "5",
+        "CUDA_DEVICE_MAX_CONNECTIONS": "8",
+    }
+
+
+@pytest.mark.parametrize("where", ["env", "default_env"])
+def test_interfaces_that_the_job_names_stand_before_the_nodes(where: str) -> None:
+    named = {"NCCL_SOCKET_IFNAME": "=ib0"}
+    desired = second_of_two_nodes(replace(TASK, **{where: named}))
+    env = rank_environment(desired, desired.seats[0], NODE, agent_store=True)
+    assert "NCCL_SOCKET_IFNAME" not in env, "the job's own stands in what all ranks share"
+    assert env["GLOO_SOCKET_IFNAME"] == "veth1"
+
+
+def test_a_rank_knows_where_to_meet_and_which_submission_it_is_of() -> None:
+    task = replace(TASK, rendezvous="redis://h/0", store_url="file:///data/life-7")
+    desired = second_of_two_nodes(task)
+    env = rank_environment(desired, desired.seats[0], NODE, agent_store=True)
+    assert (env["HOLDFAST_RENDEZVOUS"], env["HOLDFAST_LIFE"]) == ("redis://h/0", "life-7")
+
+
+def test_a_launcher_that_is_warm_for_other_defaults_is_another() -> None:
+    assert warm_key(TASK) != warm_key(replace(TASK, default_env=DEFAULTS))

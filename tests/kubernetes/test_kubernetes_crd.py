@@ -152,6 +152,15 @@ def test_sizes_that_do_not_multiply_are_refused_in_the_same_words_as_everywhere(
             'spec.checkpoint.storeUrl: Invalid value: "/data/checkpoints": this is no store that '
             "this Holdfast knows.  Use file:///an/absolute/folder",
         ),
+        (
+            job(communication={"rendezvous": "http://h"}),
+            'spec.communication.rendezvous: Invalid value: "http://h": this is no Redis where '
+            "ranks could meet.  Use redis://host:6379/0",
+        ),
+        (
+            job(communication={"interfaces": ["eth0", "=ib0"]}),
+            "this is no name of a network interface.  Name each wholly, e.g. [eth0, eth1]",
+        ),
         (job(env=[{"name": "A", "value": "b"}]), 'unknown field "spec.env[0].name"'),
         (job(env={"LR": 0.1}), 'spec.env.LR in body must be of type string: "number"'),
         (job(command="python train.py"), "spec.command in body must be of type array"),

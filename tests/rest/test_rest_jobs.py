@@ -8,6 +8,7 @@ import pytest
 from tests.rest.conftest import JOB, Driver
 
 from holdfast.driver.adapters.rest.body import LIMIT_BYTES
+from holdfast.protocol.collectives import environment
 
 JOBS = "/v1alpha1/jobs"
 
@@ -263,3 +264,20 @@ async def test_text_that_no_program_can_be_given_is_told_with_its_field(driver: 
     answer = await driver.http.post(JOBS, content=json.dumps({**JOB, "spec": spec}))
     assert answer.status_code == 422
     assert [each["field"] for each in answer.json()["errors"]] == ["spec.command[1]", "spec.env.A"]
+
+
+async def test_where_ranks_meet_and_what_they_are_told_is_recorded_with_the_job(
+    driver: Driver,
+) -> None:
+    communication = {"rendezvous": "redis://h:6379/0", "ibTimeout": 22}
+    spec = {**JOB["spec"], "communication": communication, "env": {"NCCL_DEBUG": "INFO"}}
+    done = (await driver.http.post(JOBS, json={**JOB, "spec": spec})).json()
+    job = (await driver.http.get(f"{JOBS}/speech")).json()
+    assert job["rendezvous"] == "redis://h:6379/0"
+    assert job["communication"] == environment(ib_timeout=22) | {"NCCL_DEBUG": "INFO"}
+    assert "; its ranks meet in redis://h:6379/0; they have NCCL_IB_TIMEOUT=22" in done["why"]
+
+
+async def test_a_job_like_others_says_nothing_of_how_its_ranks_meet(driver: Driver) -> None:
+    assert "meet" not in (await driver.submit()).json()["why"]
+    assert (await driver.http.get(f"{JOBS}/speech")).json()["communication"] == environment()

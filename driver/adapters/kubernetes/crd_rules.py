@@ -7,7 +7,7 @@ gives both the same specs. Each is cheap: all that they look at has a bound.
 import json
 from typing import Any
 
-from holdfast.protocol import jobrules, jobspec, podspec, storeurl
+from holdfast.protocol import communication, jobrules, jobspec, podspec, storeurl
 
 Rule = dict[str, Any]
 
@@ -149,6 +149,16 @@ _AMOUNTS = _rule(
 )
 _STORE = _rule("self == '' || self.contains('://')", jobspec.NO_STORE, storeurl.FIX)
 """What is behind the scheme the driver judges."""
+_REDIS = _rule(
+    r"self == '' || self.matches('^(rediss?|unix)://')",
+    communication.NO_REDIS,
+    communication.REDIS_FIX,
+)
+_INTERFACES = _rule(
+    r"self.all(name, name.matches('^[^ /:,^=]{1,15}$'))",
+    communication.NO_INTERFACE,
+    communication.INTERFACE_FIX,
+)
 
 RULES: dict[str, list[Rule]] = {
     "spec": [_SIZES, *_OPTIONAL_UNCHANGED],
@@ -156,6 +166,8 @@ RULES: dict[str, list[Rule]] = {
     "spec.topology.order": [_ORDER],
     "spec.timeouts": [_STUCK],
     "spec.checkpoint.storeUrl": [_STORE],
+    "spec.communication.rendezvous": [_REDIS],
+    "spec.communication.interfaces": [_INTERFACES],
     "spec.pod.resources.requests": [_AMOUNTS],
     "spec.pod.resources.limits": [_AMOUNTS],
     "spec.pod.rdmaDevices": [_AMOUNTS],

@@ -34,6 +34,7 @@ from holdfast.driver.people.how_far import how_far
 from holdfast.driver.people.node_words import STATES, WORDED
 from holdfast.driver.people.story import timeline
 from holdfast.driver.watch import JobProgress
+from holdfast.protocol.collectives import told
 from holdfast.protocol.faults import Blame
 from holdfast.protocol.messages import Observed
 
@@ -137,6 +138,11 @@ class JobView(View):
     """By whose fault: `infrastructure` and `user`."""
     failure: FailureView | None
     exit: ExitView | None
+    rendezvous: str
+    """Redis where its ranks meet; empty: a TCPStore on its first node."""
+    communication: dict[str, str]
+    """Environment by which NCCL and gloo are told what to do: by its spec, and by its own `env`. A
+    node's own environment may set otherwise what `env` does not."""
     store_url: str
     """Where its checkpoints are: a folder of this job alone below the `storeUrl` of its spec."""
     spec: dict[str, Any]
@@ -296,6 +302,8 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         restarts=_restarts(job, now),
         failure=_failure(job),
         exit=_first_failed(job, exits),
+        rendezvous=job.plan.task.rendezvous,
+        communication=told(job.plan.task.default_env, job.plan.task.env),
         store_url=job.plan.task.store_url,
         spec=spec,
     )

@@ -17,6 +17,7 @@ from holdfast.driver.core.state.node import Against, Source, Trusted
 from holdfast.driver.core.state.versions import Version
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
+from holdfast.protocol import collectives
 from holdfast.protocol.faults import Evidence, Kind, Weight
 from holdfast.protocol.messages import EARLIER
 
@@ -37,7 +38,7 @@ def on_submitted(turn: Turn, event: e.JobSubmitted) -> None:
         history=(Attempt(epoch=EARLIER),) if plan.task.begin_from else (),
     )
     turn.put_job(job)
-    turn.say(f"{event.job} is submitted by {event.who}{_store(plan)}", event.job)
+    turn.say(f"{event.job} is submitted by {event.who}{_store(plan)}{_meets(plan)}", event.job)
     if plan.deadline_s is not None:
         turn.set_timer(event.job, Timer.DEADLINE, plan.deadline_s)
 
@@ -180,6 +181,15 @@ def _wind_down(turn: Turn, job: Job) -> None:
     turn.move(job.name, Phase.SUSPENDING)
     if job.seated:
         open_epoch(turn, job.name, stop="grace")
+
+
+def _meets(plan: e.Plan) -> str:
+    """Where its ranks meet, and what NCCL and gloo are told that others are not."""
+    task = plan.task
+    own = sorted(task.default_env.items() - collectives.environment().items())
+    listed = ", ".join(f"{name}={value}" for name, value in own)
+    told = f"; its ranks meet in {task.rendezvous}" if task.rendezvous else ""
+    return told + (f"; they have {listed}" if own else "")
 
 
 def _store(plan: e.Plan) -> str:
