@@ -81,6 +81,7 @@ class Executor:
             self._children,
             node.paths.scratch / "imports",
             lambda state: self.tell(ev.LauncherChanged(state=state)),
+            settings.launcher,
         )
         echo = Echo() if settings.show_output else None
         self._reentry = Reentry(self._children)

@@ -13,11 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from holdfast.keeper import processes
-from holdfast.keeper.host import Config
+from holdfast.keeper import processes, warmed
+from holdfast.keeper.host import Config, read_config
 from holdfast.keeper.memory import Memory, memory_root
 from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.kit.files import private_folder, write_atomic
+from holdfast.protocol.forkserving import Start
 from holdfast.protocol.nodeenv import Drivers
 
 COMMANDS = {
@@ -139,11 +140,25 @@ class LocalNodes:
             config = str(self._needs.write(state, node))
             for folder in (Path(node.folder) / "scratch", Path(node.memory)):
                 private_folder(folder)
-            return spawn_host(
-                [sys.executable, "-P", "-m", "holdfast.keeper.host", config], state, node
-            )
+            command = [sys.executable, "-P", "-m", "holdfast.keeper.host", config]
+            return self._warm(command, state, node) or spawn_host(command, state, node)
         except OSError as error:
             return error
+
+    def _warm(self, command: list[str], state: KeeperState, node: NodeRecord) -> int | None:
+        """The host, from a fork server that has torch; None where one has to be started."""
+        config, marks = read_config(Path(command[-1])), _marks(state, node)
+        environment = os.environ | marks
+        folder = Path(node.folder)
+        return warmed.host(
+            Start(command=tuple(command), environment=environment, log=str(folder / "host.log")),
+            Start(
+                command=tuple(config.commands["executor"]),
+                environment=environment | config.environment,
+                log=str(folder / "executor.log"),
+            ),
+            marks,
+        )
 
 
 def spawn_host(
@@ -157,7 +172,7 @@ def spawn_host(
     `handed`: descriptors of ours by the number that they have there.
     """
     log = str(Path(node.folder) / "host.log")
-    marks = {processes.RUN_MARK: state.run_id, "HOLDFAST_NODE": node.name}
+    marks = _marks(state, node)
     return os.posix_spawn(
         command[0],
         command,
