@@ -23,7 +23,7 @@ from holdfast.executor.adapters.launcher import FORCED
 from holdfast.executor.forkserver import BOOT
 from holdfast.executor.forkserver.marks import room
 from holdfast.executor.launcher.scan import modules_of
-from holdfast.keeper.warmed import NoServer, asked
+from holdfast.keeper.warmed import NotForked, asked
 from holdfast.kit.files import private_folder
 from holdfast.protocol import exitcodes
 from holdfast.protocol.counts import plural
@@ -43,8 +43,8 @@ from holdfast.protocol.messages import Task
 from holdfast.protocol.rankenv import base_environment
 
 MODULES = (
-    "holdfast.telemetry.hooks",
-    "holdfast.executor.launcher.rendezvous",
+    *("holdfast.driver.process", "holdfast.driver.adapters.rest.app", "holdfast.keeper.process"),
+    *("holdfast.telemetry.hooks", "holdfast.executor.launcher.rendezvous"),
     *("torch", "torch.nn", "torch.distributed", "torch.optim", "torch._dynamo"),
 )
 """What nearly every script needs; the last one comes with the first optimizer."""
@@ -177,7 +177,7 @@ def _told(place: Path) -> Told | None:
     """What one that is there says of itself. Raises `Stopped` where none can be trusted."""
     try:
         answer = asked(place, Tell())
-    except NoServer as error:
+    except NotForked as error:
         if str(error):
             raise Stopped(f"{error}.", fix="End it: holdfast warm --stop") from error
         return None
@@ -224,7 +224,7 @@ def _stop(place: Path, *, json: bool) -> int:
 def _end(place: Path, pid: int) -> None:
     handle = os.pidfd_open(pid)
     try:
-        with suppress(NoServer):
+        with suppress(NotForked):
             asked(place, End())
         if not select.select([handle], [], [], ENDS_WITHIN_S)[0]:
             raise Stopped(f"pid {pid} does not end.", fix=f"kill -9 {pid}")

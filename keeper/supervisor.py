@@ -119,7 +119,8 @@ class Supervisor:
     """The charges of one node. `wake` is readable with each signal: then `care` is due.
 
     `ending`: we were told to end; `hurried`: once more.
-    `begun`: charges that run already. `told`: what else `host.json` says. `logs`: a file in `folder` for each charge, else our output.
+    `begun`: charges that run already. `told`: what else `host.json` says. `logs`: a file in
+    `folder` for each charge, else our output.
     """
 
     def __init__(

@@ -5,8 +5,10 @@ Called by `factory` in place of a start. Must not fail one: whatever is wrong, t
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -19,6 +21,7 @@ from holdfast.protocol.forkserving import (
     Asked,
     Node,
     NotTaken,
+    Process,
     Start,
     Taken,
     folder,
@@ -34,60 +37,92 @@ ANSWERS_IN_S = 2.0
 log = LazyLogger()
 
 
-class NoServer(Exception):
-    """None can be asked; the message says why, and is empty where none was to be expected."""
+class NotForked(Exception):
+    """Nothing came of it; the message says why, and is empty where there is no server."""
 
 
 def host(host: Start, executor: Start, marks: Mapping[str, str]) -> int | None:
     """The pid of a host that runs, its executor and a warm launcher below it; None: start one."""
-    text = executor.environment.get(EXPECTED_TASK)
-    if not text:
+    if (imports := imports_of(executor.environment)) is None:
         return None
-    task = msgspec.json.decode(text, type=Task)
-    node = Node(
-        host=host,
-        executor=executor,
-        imports=base_environment(executor.environment, task),
-        surroundings=surroundings(),
-        marks=dict(marks),
-        workdir=os.getcwd(),
-        umask=_umask(),
-    )
     try:
-        answer = asked(folder(os.environ, os.getuid()), node)
-    except NoServer as error:
+        return _forked(Node(host=host, executor=executor, **_alike(imports, marks)))
+    except NotForked as error:
         if str(error):
-            log.warning("no warm launcher", why=str(error))
+            log.info("the fork server is not used", why=str(error))
         return None
-    if isinstance(answer, Taken):
-        log.info("a node came from the fork server", host=answer.pid)
-        return answer.pid
-    assert isinstance(answer, NotTaken)
-    log.info("the warm launcher is not taken", why=answer.why)
+
+
+def process(
+    module: str,
+    arguments: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    imports: Mapping[str, str],
+    marks: Mapping[str, str],
+    log: Path,
+    lifeline: int,
+) -> int | None:
+    """The pid of a process of ours that ends with `lifeline`; None: start one."""
+    wanted = Process(
+        module=module,
+        title=module.split(".")[1],
+        arguments=tuple(arguments),
+        environment=dict(environment),
+        log=str(log),
+        lifeline=lifeline,
+        **_alike(imports, marks),
+    )
+    with suppress(NotForked):  # the server keeps why, and is asked again for the nodes
+        return _forked(wanted, lifeline)
     return None
 
 
-def asked(place: Path, question: Asked) -> Answer:
-    """What the fork server there says. Raises `NoServer`."""
+def imports_of(environment: Mapping[str, str]) -> dict[str, str] | None:
+    """The environment in which a launcher of the expected task imports; None: none is expected."""
+    text = environment.get(EXPECTED_TASK)
+    return base_environment(environment, msgspec.json.decode(text, type=Task)) if text else None
+
+
+def _alike(imports: Mapping[str, str], marks: Mapping[str, str]) -> dict[str, Any]:
+    return {
+        "imports": dict(imports),
+        "surroundings": surroundings(),
+        "marks": dict(marks),
+        "workdir": os.getcwd(),
+        "umask": _umask(),
+    }
+
+
+def _forked(wanted: Node | Process, *fds: int) -> int:
+    answer = asked(folder(os.environ, os.getuid()), wanted, *fds)
+    if isinstance(answer, NotTaken):
+        raise NotForked(answer.why)
+    assert isinstance(answer, Taken)
+    return answer.pid
+
+
+def asked(place: Path, question: Asked, *fds: int) -> Answer:
+    """What the fork server there says. Raises `NotForked`."""
     uid = os.getuid()
     try:
         why = why_not_private(place, uid)
     except FileNotFoundError:
-        raise NoServer from None
+        raise NotForked from None
     if why:
-        raise NoServer(why)
+        raise NotForked(why)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as link:
         link.settimeout(ANSWERS_IN_S)
         try:
             link.connect(str(place / SOCKET))
-            link.send(msgspec.json.encode(question))
+            socket.send_fds(link, [msgspec.json.encode(question)], fds)
             said = link.recv(MAX_PACKET_BYTES)
         except (FileNotFoundError, ConnectionRefusedError):
-            raise NoServer from None
+            raise NotForked from None
         except OSError as error:
-            raise NoServer(f"the fork server does not answer: {error}") from error
+            raise NotForked(f"the fork server does not answer: {error}") from error
         if not said:
-            raise NoServer("the fork server ended")
+            raise NotForked("the fork server ended")
     answer: Answer = msgspec.json.decode(said, type=Answer)
     return answer
 

@@ -30,20 +30,38 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     log: str
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """Have a node: its host, below it its executor, below that a launcher that is warm.
+class Alike(msgspec.Struct, frozen=True, kw_only=True):
+    """What has to be as it is in the fork server, and what is set anew.
 
-    `imports`: the environment in which a launcher of its own would have imported. `surroundings`:
-    see `kit.surroundings`. `marks`: variables by which a sweep tells whose a process is.
+    `imports`: the environment in which a launcher of the run would import. `surroundings`: see
+    `kit.surroundings`. `marks`: variables by which a sweep tells whose a process is.
     """
 
-    host: Start
-    executor: Start
     imports: dict[str, str]
     surroundings: dict[str, str]
     marks: dict[str, str]
     workdir: str
     umask: int
+
+
+class Node(Alike, frozen=True, kw_only=True, tag=True):
+    """Have a node: its host, below it its executor, below that a launcher that is warm."""
+
+    host: Start
+    executor: Start
+
+
+class Process(Alike, frozen=True, kw_only=True, tag=True):
+    """Have a process that runs `module` as `python -m` does. Its lifeline comes with the packet,
+    and has the number `lifeline` there.
+    """
+
+    module: str
+    title: str
+    arguments: tuple[str, ...]
+    environment: dict[str, str]
+    log: str
+    lifeline: int
 
 
 class Tell(msgspec.Struct, frozen=True, tag=True):
@@ -55,7 +73,7 @@ class End(msgspec.Struct, frozen=True, tag=True):
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The pid of the host, which is no child of who asked."""
+    """The pid of the host, or of the process: no child of who asked."""
 
     pid: int
 
@@ -80,7 +98,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     stale: str = ""  # why nobody gets anything of it any more
 
 
-Asked = Node | Tell | End
+Asked = Node | Process | Tell | End
 Answer = Taken | NotTaken | Told
 
 

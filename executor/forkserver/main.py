@@ -13,13 +13,14 @@ from pathlib import Path
 import msgspec
 
 from holdfast.executor.forkserver import marks, reads
+from holdfast.executor.forkserver.process import be
 from holdfast.executor.forkserver.server import Server, listening
 from holdfast.executor.launcher import naming
 from holdfast.executor.launcher.child import run
 from holdfast.executor.launcher.importing import Importer
 from holdfast.executor.launcher.serve import Server as Launcher
 from holdfast.executor.launcher.serve import unfit
-from holdfast.protocol.forkserving import LOCK, MARKS_HERE, SOCKET, NotTaken, Taken
+from holdfast.protocol.forkserving import LOCK, MARKS_HERE, SOCKET, NotTaken, Process, Taken
 
 
 def main(arguments: Sequence[str], at_start: frozenset[str]) -> None:
@@ -37,15 +38,18 @@ def main(arguments: Sequence[str], at_start: frozenset[str]) -> None:
     server = Server(listener, started_with, ends_after_s=float(idle_s))
     naming.call("holdfast-warm", ["holdfast", "warm"])
     _say(Taken(pid=os.getpid()))
-    link = server.serve()
-    if link is None:
+    forked = server.serve()
+    if forked is None:
         Path(folder, SOCKET).unlink(missing_ok=True)
-        return
+        os._exit(0)  # Python's own end walks through every object of torch
     server.close()
     os.close(lock)
     reads.watch_no_more()
     os.environ.pop(MARKS_HERE)
-    program = Launcher(link, started_with).serve()
+    if isinstance(forked.asked, Process):
+        be(forked.asked)
+    assert forked.link is not None
+    program = Launcher(forked.link, started_with).serve()
     if program is not None:
         run(program, at_start)
 
@@ -53,10 +57,11 @@ def main(arguments: Sequence[str], at_start: frozenset[str]) -> None:
 def _warm(modules: Sequence[str]) -> None:
     """Raises `ValueError` where nothing could be forked from what was imported."""
     marks.check()
-    reads.watch()
     importer = Importer()
     gc.disable()
     for name in modules:
+        if not name.startswith("holdfast."):
+            reads.watch()
         importer.load(name)
     gc.enable()
     if why := unfit() or (importer.half and f"its import of {importer.half} failed half-way"):

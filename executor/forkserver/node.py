@@ -12,12 +12,12 @@ import socket
 from typing import NoReturn
 
 from holdfast.executor.forkserver import marks
+from holdfast.executor.forkserver.becoming import default_signals, give_up, print_to
 from holdfast.executor.launcher import naming
 from holdfast.protocol.forkserving import Node, Start
 from holdfast.protocol.nodeenv import LAUNCHER
 
 PR_SET_CHILD_SUBREAPER = 36
-NOT_EXECUTED = 127
 
 
 def fork(node: Node) -> int | socket.socket:
@@ -30,7 +30,7 @@ def fork(node: Node) -> int | socket.socket:
     try:
         return _as_host(node)
     except BaseException as error:  # noqa: BLE001 - in a child, whose end is all that can be told
-        _give_up(error)
+        give_up(error)
 
 
 def _as_host(node: Node) -> socket.socket:
@@ -38,10 +38,9 @@ def _as_host(node: Node) -> socket.socket:
     os.setsid()
     os.umask(node.umask)
     os.chdir(node.workdir)
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD):
-        signal.signal(number, signal.SIG_DFL)
+    default_signals()
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    _print_to(node.host.log)
+    print_to(node.host.log)
     theirs, guard = os.pipe()
     if pid := os.fork():
         os.set_inheritable(guard, True)
@@ -54,7 +53,7 @@ def _as_executor(node: Node, lifeline: int) -> socket.socket:
     os.setsid()
     os.dup2(lifeline, 0)
     os.close(lifeline)
-    _print_to(node.executor.log)
+    print_to(node.executor.log)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if pid := os.fork():
         ours.set_inheritable(True)
@@ -76,18 +75,6 @@ def _as_launcher(node: Node) -> None:
     naming.call("launcher", ["launcher"])
 
 
-def _print_to(log: str) -> None:
-    file = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
-    os.dup2(file, 1)
-    os.dup2(file, 2)
-    os.close(file)
-
-
 def _execute(start: Start, *words: str, more: dict[str, str] | None = None) -> NoReturn:
     command = [*start.command, *words]
     os.execve(command[0], command, start.environment | (more or {}))
-
-
-def _give_up(error: BaseException) -> NoReturn:
-    os.write(2, f"no node came of it: {error}\n".encode())
-    os._exit(NOT_EXECUTED)

@@ -1,7 +1,8 @@
 """Which variables of the environment an import may have read: these must be the same in a run that
 is to have what was imported.
 
-Called by `main` before the first import.
+Called by `main` before the first import of what is not ours: what the driver and its libraries read
+is the same for every run, or is read when a driver begins.
 """
 
 import os

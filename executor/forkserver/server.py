@@ -11,13 +11,15 @@ import struct
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from holdfast.executor.forkserver import node, reads
+from holdfast.executor.forkserver import node, process, reads
 from holdfast.executor.forkserver.files import Files
 from holdfast.executor.launcher.serve import unfit
 from holdfast.kit.surroundings import surroundings, unlike, unlike_variable
@@ -28,6 +30,7 @@ from holdfast.protocol.forkserving import (
     End,
     Node,
     NotTaken,
+    Process,
     Taken,
     Tell,
     Told,
@@ -36,6 +39,16 @@ from holdfast.protocol.forkserving import (
 SAYS_WITHIN_S = 1.0
 """Who connects has its question ready."""
 KEPT_REFUSALS = 5
+
+
+Fork = Callable[[], int | socket.socket | None]
+
+
+class Forked(NamedTuple):
+    """In a child: what was asked for, and, in a launcher, its executor's socket."""
+
+    asked: Node | Process
+    link: socket.socket | None
 
 
 class Server:
@@ -57,20 +70,20 @@ class Server:
         signal.set_wakeup_fd(self._wakes, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
-    def serve(self) -> socket.socket | None:
-        """None at its end; in a launcher that was forked, its executor's socket."""
-        wake = self._wake
+    def serve(self) -> Forked | None:
+        """None at its end; in what was forked, what that is to be."""
+        listening = self._listener.fileno()
         while not self._over and (left_s := self._left_s()) > 0:
-            ready = select.select([self._listener, wake], [], [], left_s)[0]
-            if wake in ready:
-                os.read(wake, 4_096)
+            ready = select.select([listening, self._wake], [], [], left_s)[0]
+            if self._wake in ready:
+                os.read(self._wake, 4_096)
                 _reap()
-            if self._listener in ready and (launcher := self._take()) is not None:
-                return launcher
+            if listening in ready and (forked := self._take()) is not None:
+                return forked
         return None
 
     def close(self) -> None:
-        """In a launcher: have nothing of a fork server any more."""
+        """In what was forked: have nothing of a fork server any more."""
         signal.set_wakeup_fd(-1)
         self._listener.close()
         os.close(self._wake)
@@ -79,44 +92,49 @@ class Server:
     def _left_s(self) -> float:
         return self._asked_s + self._ends_after_s - time.monotonic()
 
-    def _take(self) -> socket.socket | None:
+    def _take(self) -> Forked | None:
         link, _ = self._listener.accept()
         with link:
             link.settimeout(SAYS_WITHIN_S)
             try:
                 if _user_of(link) != os.getuid():
                     return None
-                asked = self._decoder.decode(link.recv(MAX_PACKET_BYTES))
+                packet, fds, _, _ = socket.recv_fds(link, MAX_PACKET_BYTES, 1)
+                asked = self._decoder.decode(packet)
             except (OSError, msgspec.DecodeError):
                 return None  # it has gone, or it is none of ours: nothing is owed to it
-            answer = self._answer(asked)
-            if isinstance(answer, socket.socket):
+            answer = self._answer(asked, fds)
+            for fd in fds:
+                os.close(fd)
+            if isinstance(answer, Forked):
                 return answer
             with suppress(OSError):
                 link.send(msgspec.json.encode(answer))
         return None
 
-    def _answer(self, asked: Asked) -> Answer | socket.socket:
+    def _answer(self, asked: Asked, fds: list[int]) -> Answer | Forked:
         match asked:
             case Node():
-                return self._node(asked)
+                return self._forked(asked, partial(node.fork, asked))
+            case Process():
+                return self._forked(asked, partial(process.fork, asked, *fds))
             case Tell():
                 return self._told()
             case End():
                 self._over = True
                 return self._told()
 
-    def _node(self, asked: Node) -> Answer | socket.socket:
+    def _forked(self, asked: Node | Process, fork: Fork) -> Answer | Forked:
         self._asked_s = time.monotonic()
         if why := self._stale() or self._unlike(asked):
             return self._refuse(why)
         try:
-            forked = node.fork(asked)
-        except OSError as error:
-            return self._refuse(f"it cannot fork: {error.strerror}")
-        if isinstance(forked, socket.socket):
-            return forked
-        self._taken += 1
+            forked = fork()
+        except (OSError, TypeError) as error:  # TypeError: no lifeline came with it
+            return self._refuse(f"it cannot fork: {error}")
+        if not isinstance(forked, int):
+            return Forked(asked, forked)
+        self._taken += isinstance(asked, Node)
         return Taken(pid=forked)
 
     def _refuse(self, why: str) -> NotTaken:
@@ -126,7 +144,7 @@ class Server:
     def _stale(self) -> str:
         return unfit() or self._files.changed()
 
-    def _unlike(self, asked: Node) -> str:
+    def _unlike(self, asked: Node | Process) -> str:
         names = filter(reads.matters, {*asked.imports, *self._started_with})
         return (
             unlike(surroundings(), asked.surroundings)
