@@ -16,6 +16,7 @@ from holdfast.executor.adapters.room import is_full, to_free_mib
 from holdfast.keeper import warmed
 from holdfast.keeper.processes import RUN_MARK
 from holdfast.kit.supervise import Child, DoesNotStayUp, Lifeline, end_all
+from holdfast.protocol.forkserving import Program
 from holdfast.protocol.paths import RunPaths
 
 NODES_END_S = 3.0
@@ -78,13 +79,17 @@ class Pair:
         """From the fork server of `holdfast warm`, where there is one that fits."""
         if self._imports is None:
             return None
+        program = Program(
+            module=module,
+            title=name,
+            arguments=tuple(arguments),
+            environment=dict(environment),
+            log=str(self._paths.root / f"{name}.log"),
+        )
         return warmed.process(
-            module,
-            arguments,
-            environment=environment,
+            program,
             imports=self._imports,
-            marks={each: environment[each] for each in (RUN_MARK,) if each in environment},
-            log=self._paths.root / f"{name}.log",
+            marks={RUN_MARK: environment[RUN_MARK]} if RUN_MARK in environment else {},
             lifeline=self._lifeline.read_fd,
         )
 

@@ -18,11 +18,12 @@ from holdfast.keeper.host import Config, read_config
 from holdfast.keeper.memory import Memory, memory_root
 from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.kit.files import private_folder, write_atomic
-from holdfast.protocol.forkserving import Start
+from holdfast.protocol.forkserving import Program
 from holdfast.protocol.nodeenv import Drivers
 
+HOST, EXECUTOR = "holdfast.keeper.host", "holdfast.executor.main"
 COMMANDS = {
-    "executor": [sys.executable, "-P", "-m", "holdfast.executor.main"],
+    "executor": [sys.executable, "-P", "-m", EXECUTOR],
     "daemon": [sys.executable, "-P", "-m", "holdfast.daemon.main"],
 }
 
@@ -137,24 +138,33 @@ class LocalNodes:
 
     def _start(self, state: KeeperState, node: NodeRecord) -> int | OSError:
         try:
-            config = str(self._needs.write(state, node))
+            config = self._needs.write(state, node)
             for folder in (Path(node.folder) / "scratch", Path(node.memory)):
                 private_folder(folder)
-            command = [sys.executable, "-P", "-m", "holdfast.keeper.host", config]
-            return self._warm(command, state, node) or spawn_host(command, state, node)
+            command = [sys.executable, "-P", "-m", HOST, str(config)]
+            return self._forked(config, state, node) or spawn_host(command, state, node)
         except OSError as error:
             return error
 
-    def _warm(self, command: list[str], state: KeeperState, node: NodeRecord) -> int | None:
+    def _forked(self, config: Path, state: KeeperState, node: NodeRecord) -> int | None:
         """The host, from a fork server that has torch; None where one has to be started."""
-        config, marks = read_config(Path(command[-1])), _marks(state, node)
+        if self._needs.commands is not COMMANDS:
+            return None
+        marks, folder = _marks(state, node), Path(node.folder)
         environment = os.environ | marks
-        folder = Path(node.folder)
         return warmed.host(
-            Start(command=tuple(command), environment=environment, log=str(folder / "host.log")),
-            Start(
-                command=tuple(config.commands["executor"]),
-                environment=environment | config.environment,
+            Program(
+                module=HOST,
+                title="host",
+                arguments=(str(config),),
+                environment=environment,
+                log=str(folder / "host.log"),
+            ),
+            Program(
+                module=EXECUTOR,
+                title="executor",
+                arguments=(),
+                environment=environment | read_config(config).environment,
                 log=str(folder / "executor.log"),
             ),
             marks,

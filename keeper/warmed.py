@@ -5,7 +5,7 @@ Called by `factory` in place of a start. Must not fail one: whatever is wrong, t
 
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from holdfast.protocol.forkserving import (
     Node,
     NotTaken,
     Process,
-    Start,
+    Program,
     Taken,
     folder,
     why_not_private,
@@ -41,7 +41,7 @@ class NotForked(Exception):
     """Nothing came of it; the message says why, and is empty where there is no server."""
 
 
-def host(host: Start, executor: Start, marks: Mapping[str, str]) -> int | None:
+def host(host: Program, executor: Program, marks: Mapping[str, str]) -> int | None:
     """The pid of a host that runs, its executor and a warm launcher below it; None: start one."""
     if (imports := imports_of(executor.environment)) is None:
         return None
@@ -54,25 +54,10 @@ def host(host: Start, executor: Start, marks: Mapping[str, str]) -> int | None:
 
 
 def process(
-    module: str,
-    arguments: Sequence[str],
-    *,
-    environment: Mapping[str, str],
-    imports: Mapping[str, str],
-    marks: Mapping[str, str],
-    log: Path,
-    lifeline: int,
+    program: Program, *, imports: Mapping[str, str], marks: Mapping[str, str], lifeline: int
 ) -> int | None:
     """The pid of a process of ours that ends with `lifeline`; None: start one."""
-    wanted = Process(
-        module=module,
-        title=module.split(".")[1],
-        arguments=tuple(arguments),
-        environment=dict(environment),
-        log=str(log),
-        lifeline=lifeline,
-        **_alike(imports, marks),
-    )
+    wanted = Process(program=program, lifeline=lifeline, **_alike(imports, marks))
     with suppress(NotForked):  # the server keeps why, and is asked again for the nodes
         return _forked(wanted, lifeline)
     return None

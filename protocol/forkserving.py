@@ -22,10 +22,15 @@ MARKS_BYTES = 512
 MAX_PACKET_BYTES = 1 << 20
 
 
-class Start(msgspec.Struct, frozen=True, kw_only=True):
-    """A process to execute, with exactly this environment; `log` takes what it prints."""
+class Program(msgspec.Struct, frozen=True, kw_only=True):
+    """What a process becomes: `module`, as `python -m` runs it, with exactly this environment.
 
-    command: tuple[str, ...]
+    `title` is its name, of 15 bytes at most; `log` takes what it prints.
+    """
+
+    module: str
+    title: str
+    arguments: tuple[str, ...]
     environment: dict[str, str]
     log: str
 
@@ -47,20 +52,14 @@ class Alike(msgspec.Struct, frozen=True, kw_only=True):
 class Node(Alike, frozen=True, kw_only=True, tag=True):
     """Have a node: its host, below it its executor, below that a launcher that is warm."""
 
-    host: Start
-    executor: Start
+    host: Program
+    executor: Program
 
 
 class Process(Alike, frozen=True, kw_only=True, tag=True):
-    """Have a process that runs `module` as `python -m` does. Its lifeline comes with the packet,
-    and has the number `lifeline` there.
-    """
+    """Have a process. Its lifeline comes with the packet, and has the number `lifeline` there."""
 
-    module: str
-    title: str
-    arguments: tuple[str, ...]
-    environment: dict[str, str]
-    log: str
+    program: Program
     lifeline: int
 
 
@@ -73,7 +72,7 @@ class End(msgspec.Struct, frozen=True, tag=True):
 
 
 class Taken(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The pid of the host, or of the process: no child of who asked."""
+    """The pid of the host, or of the process; it is no child of who asked."""
 
     pid: int
 

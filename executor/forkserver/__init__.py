@@ -1,9 +1,9 @@
 """The fork server: a process that outlives runs, has imported torch, and forks launchers for nodes.
 
-Started by `holdfast warm`, asked by the keeper. A node that comes from it is what any other is: its
-host and its executor are forked and then executed anew, with their own environment; the launcher
-alone keeps what was imported. Must not start a thread, run the user's code, or take from a socket
-more than data.
+Started by `holdfast warm`, asked by `holdfast run` for its driver and its keeper, and by that for
+nodes. What comes from it is what any other start makes: the same processes below each other, with
+the same environment, marks, output and lifelines; only nothing has to be imported. Must not start a
+thread, run the user's code, or take from a socket more than data.
 """
 
 BOOT = (

@@ -13,14 +13,23 @@ from pathlib import Path
 import msgspec
 
 from holdfast.executor.forkserver import marks, reads
-from holdfast.executor.forkserver.process import be
+from holdfast.executor.forkserver.becoming import be
+from holdfast.executor.forkserver.process import take_lifeline
 from holdfast.executor.forkserver.server import Server, listening
 from holdfast.executor.launcher import naming
 from holdfast.executor.launcher.child import run
 from holdfast.executor.launcher.importing import Importer
 from holdfast.executor.launcher.serve import Server as Launcher
 from holdfast.executor.launcher.serve import unfit
-from holdfast.protocol.forkserving import LOCK, MARKS_HERE, SOCKET, NotTaken, Process, Taken
+from holdfast.protocol.forkserving import (
+    LOCK,
+    MARKS_HERE,
+    SOCKET,
+    NotTaken,
+    Process,
+    Program,
+    Taken,
+)
 
 
 def main(arguments: Sequence[str], at_start: frozenset[str]) -> None:
@@ -47,9 +56,10 @@ def main(arguments: Sequence[str], at_start: frozenset[str]) -> None:
     reads.watch_no_more()
     os.environ.pop(MARKS_HERE)
     if isinstance(forked.asked, Process):
-        be(forked.asked)
-    assert forked.link is not None
-    program = Launcher(forked.link, started_with).serve()
+        take_lifeline(forked.asked.lifeline)
+    if isinstance(forked.is_, Program):
+        be(forked.is_)
+    program = Launcher(forked.is_, started_with).serve()
     if program is not None:
         run(program, at_start)
 

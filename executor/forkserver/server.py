@@ -31,6 +31,7 @@ from holdfast.protocol.forkserving import (
     Node,
     NotTaken,
     Process,
+    Program,
     Taken,
     Tell,
     Told,
@@ -41,14 +42,15 @@ SAYS_WITHIN_S = 1.0
 KEPT_REFUSALS = 5
 
 
-Fork = Callable[[], int | socket.socket | None]
+Is = Program | socket.socket
+"""What a process that was forked is to be; the socket: a launcher, of the executor at its end."""
 
 
 class Forked(NamedTuple):
-    """In a child: what was asked for, and, in a launcher, its executor's socket."""
+    """In a process that was forked: what was asked for, and what of it this is."""
 
     asked: Node | Process
-    link: socket.socket | None
+    is_: Is
 
 
 class Server:
@@ -124,7 +126,7 @@ class Server:
                 self._over = True
                 return self._told()
 
-    def _forked(self, asked: Node | Process, fork: Fork) -> Answer | Forked:
+    def _forked(self, asked: Node | Process, fork: Callable[[], int | Is]) -> Answer | Forked:
         self._asked_s = time.monotonic()
         if why := self._stale() or self._unlike(asked):
             return self._refuse(why)
