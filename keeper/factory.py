@@ -199,6 +199,10 @@ def spawn_host(
     )
 
 
+def _marks(state: KeeperState, node: NodeRecord) -> dict[str, str]:
+    return {processes.RUN_MARK: state.run_id, "HOLDFAST_NODE": node.name}
+
+
 def free_port() -> int:
     """A UDP port that is free now on loopback; for probes, the same on all nodes of a run."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
