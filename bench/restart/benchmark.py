@@ -99,6 +99,7 @@ def round_of(number: int, more: Sequence[Nvrx] = ()) -> list[Turn]:
         Turn(each.name, turns.BOTH, partial(turns.driver_and_rank_killed, each, rank=rank))
         for each in both
     ]
+    found += [Turn(each.name, "launch", partial(launch.plain, each)) for each in both]
     found += [Turn(each.name, launch.COLD, partial(launch.cold, each)) for each in both]
     alone = [
         Turn(ours.name, launch.WARM, partial(launch.warm, ours)),

@@ -1,4 +1,4 @@
-"""Launches that are not as the page cache has them by chance: after `holdfast warm`, and cold.
+"""Launches: as they come, cold, and after `holdfast warm`.
 
 Called by `benchmark`.
 """
@@ -23,14 +23,19 @@ STILL_HELD = 0.05
 """Of what a launch reads: with more in memory it is no cold one."""
 
 
+def plain(system: System, folder: Path) -> Iterator[Try]:
+    """With whatever the page cache has, which after other turns is all."""
+    marks, began_ns = Marks(folder), time.monotonic_ns()
+    with system.start(folder):
+        yield first_steps(marks, began_ns, system.name)
+
+
 def cold(system: System, folder: Path) -> Iterator[Try]:
     """As the first one after a boot."""
     held = page_cache.forget()
     if held > STILL_HELD:
         raise NotStarted(f"other processes hold {held:.0%} of the large files in memory")
-    marks, began_ns = Marks(folder), time.monotonic_ns()
-    with system.start(folder):
-        yield _renamed(first_steps(marks, began_ns, system.name), COLD)
+    yield from (_renamed(one, COLD) for one in plain(system, folder))
 
 
 def warm(system: Holdfast, folder: Path) -> Iterator[Try]:
@@ -38,9 +43,7 @@ def warm(system: Holdfast, folder: Path) -> Iterator[Try]:
     began_s = time.monotonic()
     with _fork_server(system, folder):
         took_s = time.monotonic() - began_s
-        marks, began_ns = Marks(folder), time.monotonic_ns()
-        with system.start(folder):
-            first = first_steps(marks, began_ns, system.name)
+        (first,) = plain(system, folder)
         told = msgspec.json.decode(_warm(system, folder, "--status", "--json").stdout)
     if not told["taken"]:
         raise NotStarted(f"the run did not take it: {told['refused']}")
