@@ -19,7 +19,7 @@ from holdfast.bench.restart.systems import Holdfast, System
 from holdfast.bench.restart.turns import NotStarted, first_steps
 
 COLD, WARM = "launch, cold page cache", "launch after holdfast warm"
-STILL_HELD = 0.05
+STILL_HELD = 0.1
 """Of what a launch reads: with more in memory it is no cold one."""
 
 
