@@ -30,6 +30,7 @@ class Pair:
         self._paths = paths
         self._lifeline = Lifeline()
         self._children: list[Child] = []
+        self._asker = warmed.Asker()
         self._imports: dict[str, str] | None = None
 
     def start(
@@ -86,7 +87,7 @@ class Pair:
             environment=dict(environment),
             log=str(self._paths.root / f"{name}.log"),
         )
-        return warmed.process(
+        return self._asker.process(
             program,
             imports=self._imports,
             marks={RUN_MARK: environment[RUN_MARK]} if RUN_MARK in environment else {},

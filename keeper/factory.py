@@ -115,6 +115,8 @@ class LocalNodes:
     def __init__(self, needs: NodeNeeds, *, reboots: bool = True) -> None:
         self.reboots = reboots
         self._needs = needs
+        self._asker = warmed.Asker()
+        self._had_one: set[str] = set()
         self._memory = Memory()
 
     def prepare(self, state: KeeperState) -> None:
@@ -147,12 +149,13 @@ class LocalNodes:
             return error
 
     def _forked(self, config: Path, state: KeeperState, node: NodeRecord) -> int | None:
-        """The host, from a fork server that has torch; None where one has to be started."""
-        if self._needs.commands is not COMMANDS:
+        """The first host of a node, from a fork server; None where it has to be started."""
+        if self._needs.commands is not COMMANDS or node.name in self._had_one:
             return None
+        self._had_one.add(node.name)
         marks, folder = _marks(state, node), Path(node.folder)
         environment = os.environ | marks
-        return warmed.host(
+        return self._asker.host(
             Program(
                 module=HOST,
                 title="host",

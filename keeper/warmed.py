@@ -6,13 +6,11 @@ Called by `factory` in place of a start. Must not fail one: whatever is wrong, t
 import os
 import socket
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from holdfast.kit.logs import LazyLogger
 from holdfast.kit.surroundings import surroundings
 from holdfast.protocol.forkserving import (
     MAX_PACKET_BYTES,
@@ -34,39 +32,66 @@ from holdfast.protocol.rankenv import base_environment
 ANSWERS_IN_S = 2.0
 """A fork takes some ms. One that is stopped, or busy, is done without."""
 
-log = LazyLogger()
-
 
 class NotForked(Exception):
     """Nothing came of it; the message says why, and is empty where there is no server."""
 
 
-def host(host: Program, executor: Program, marks: Mapping[str, str]) -> int | None:
-    """The pid of a host that runs, its executor and a warm launcher below it; None: start one."""
-    if (imports := imports_of(executor.environment)) is None:
-        return None
-    try:
-        return _forked(Node(host=host, executor=executor, **_alike(imports, marks)))
-    except NotForked as error:
-        if str(error):
-            log.info("the fork server is not used", why=str(error))
-        return None
+class Asker:
+    """Asks until nothing comes of it: what holds for one holds for the next, and a server that
+    stands still is waited for once.
+    """
 
+    def __init__(self) -> None:
+        self._asks = True
 
-def process(
-    program: Program, *, imports: Mapping[str, str], marks: Mapping[str, str], lifeline: int
-) -> int | None:
-    """The pid of a process of ours that ends with `lifeline`; None: start one."""
-    wanted = Process(program=program, lifeline=lifeline, **_alike(imports, marks))
-    with suppress(NotForked):  # the server keeps why, and is asked again for the nodes
-        return _forked(wanted, lifeline)
-    return None
+    def host(self, host: Program, executor: Program, marks: Mapping[str, str]) -> int | None:
+        """The pid of a host that runs, its executor and a warm launcher below it; None: start one.
+
+        The server keeps why not, and `holdfast warm --status` tells it.
+        """
+        if (imports := imports_of(executor.environment)) is None:
+            return None
+        return self._forked(Node, imports, marks, host=host, executor=executor)
+
+    def process(
+        self,
+        program: Program,
+        *,
+        imports: Mapping[str, str],
+        marks: Mapping[str, str],
+        lifeline: int,
+    ) -> int | None:
+        """The pid of a process of ours that ends with `lifeline`; None: start one."""
+        fields = {"program": program, "lifeline": lifeline}
+        return self._forked(Process, imports, marks, lifeline, **fields)
+
+    def _forked(
+        self,
+        kind: type[Node | Process],
+        imports: Mapping[str, str],
+        marks: Mapping[str, str],
+        *fds: int,
+        **fields: Any,
+    ) -> int | None:
+        if not self._asks:
+            return None
+        try:
+            wanted = kind(**fields, **_alike(imports, marks))
+            answer = asked(folder(os.environ, os.getuid()), wanted, *fds)
+        except (NotForked, OSError):  # OSError: of a folder that is gone, say
+            answer = NotTaken(why="")
+        self._asks = isinstance(answer, Taken)
+        return answer.pid if isinstance(answer, Taken) else None
 
 
 def imports_of(environment: Mapping[str, str]) -> dict[str, str] | None:
     """The environment in which a launcher of the expected task imports; None: none is expected."""
-    text = environment.get(EXPECTED_TASK)
-    return base_environment(environment, msgspec.json.decode(text, type=Task)) if text else None
+    try:
+        task = msgspec.json.decode(environment.get(EXPECTED_TASK, ""), type=Task)
+    except msgspec.DecodeError:  # the executor says what is wrong with it
+        return None
+    return base_environment(environment, task)
 
 
 def _alike(imports: Mapping[str, str], marks: Mapping[str, str]) -> dict[str, Any]:
@@ -77,14 +102,6 @@ def _alike(imports: Mapping[str, str], marks: Mapping[str, str]) -> dict[str, An
         "workdir": os.getcwd(),
         "umask": _umask(),
     }
-
-
-def _forked(wanted: Node | Process, *fds: int) -> int:
-    answer = asked(folder(os.environ, os.getuid()), wanted, *fds)
-    if isinstance(answer, NotTaken):
-        raise NotForked(answer.why)
-    assert isinstance(answer, Taken)
-    return answer.pid
 
 
 def asked(place: Path, question: Asked, *fds: int) -> Answer:
@@ -108,7 +125,10 @@ def asked(place: Path, question: Asked, *fds: int) -> Answer:
             raise NotForked(f"the fork server does not answer: {error}") from error
         if not said:
             raise NotForked("the fork server ended")
-    answer: Answer = msgspec.json.decode(said, type=Answer)
+    try:
+        answer: Answer = msgspec.json.decode(said, type=Answer)
+    except msgspec.DecodeError as error:
+        raise NotForked(f"the fork server is of another version: {error}") from error
     return answer
 
 

@@ -38,7 +38,8 @@ def main(arguments: Sequence[str], at_start: frozenset[str]) -> None:
     started_with = dict(os.environ)
     lock = os.open(Path(folder, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if not _alone(lock):
+            raise ValueError("another one is there, or about to be")
         _warm(modules)
         listener = listening(Path(folder, SOCKET))
     except (OSError, ValueError) as error:
@@ -62,6 +63,15 @@ def main(arguments: Sequence[str], at_start: frozenset[str]) -> None:
     program = Launcher(forked.is_, started_with).serve()
     if program is not None:
         run(program, at_start)
+
+
+def _alone(lock: int) -> bool:
+    """For as long as this process lives."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _warm(modules: Sequence[str]) -> None:

@@ -27,7 +27,7 @@ def fork(node: Node) -> int | Program | socket.socket:
         return pid
     try:
         return _host(node)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001 - else there were a second server
         give_up(error)
 
 

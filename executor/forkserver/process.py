@@ -19,7 +19,7 @@ def fork(asked: Process, lifeline: int) -> int | Program:
     try:
         begin(asked, asked.program)
         os.dup2(lifeline, 0)
-    except (OSError, ValueError) as error:
+    except Exception as error:  # noqa: BLE001 - else there were a second server
         give_up(error)
     return asked.program
 

@@ -7,6 +7,8 @@ is the same for every run, or is read when a driver begins.
 
 import os
 
+from holdfast.protocol.forkserving import MARKS_HERE
+
 PREFIXES = (
     *("LD_", "GLIBC_", "MALLOC_", "LC_", "LANG", "TZ", "PYTHON"),
     *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "NUMEXPR_", "ATEN_", "C10_", "DNNL_"),
@@ -14,8 +16,9 @@ PREFIXES = (
     *("GLOO_", "TP_", "KINETO_", "HIP_", "HSA_", "ROC", "MIOPEN_", "XPU_", "ZE_", "SYCL_"),
 )
 """Read by C code when a library is loaded, where no Python sees it."""
-OURS = frozenset({"OPENBLAS_NUM_THREADS", "PYTHONUNBUFFERED"})
-"""The first is forced on launchers and taken from ranks; the second each rank heeds by itself."""
+OURS = frozenset({"OPENBLAS_NUM_THREADS", "PYTHONUNBUFFERED", MARKS_HERE})
+"""The first is forced on launchers and taken from ranks; the second each rank heeds by itself; the
+third only a fork server has."""
 
 seen: set[str] = set()
 """Names that were asked for in `os.environ` since `watch`."""

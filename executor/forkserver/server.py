@@ -98,16 +98,19 @@ class Server:
         link, _ = self._listener.accept()
         with link:
             link.settimeout(SAYS_WITHIN_S)
+            if _user_of(link) != os.getuid():
+                return None
             try:
-                if _user_of(link) != os.getuid():
-                    return None
                 packet, fds, _, _ = socket.recv_fds(link, MAX_PACKET_BYTES, 1)
-                asked = self._decoder.decode(packet)
-            except (OSError, msgspec.DecodeError):
-                return None  # it has gone, or it is none of ours: nothing is owed to it
-            answer = self._answer(asked, fds)
-            for fd in fds:
-                os.close(fd)
+            except OSError:
+                return None
+            try:
+                answer = self._answer(self._decoder.decode(packet), fds)
+            except msgspec.DecodeError:
+                return None  # it has gone, or is none of ours: nothing is owed to it
+            finally:
+                for fd in fds:
+                    os.close(fd)
             if isinstance(answer, Forked):
                 return answer
             with suppress(OSError):
@@ -119,7 +122,9 @@ class Server:
             case Node():
                 return self._forked(asked, partial(node.fork, asked))
             case Process():
-                return self._forked(asked, partial(process.fork, asked, *fds))
+                if not fds:
+                    return self._refuse("no lifeline came with it")
+                return self._forked(asked, partial(process.fork, asked, fds[0]))
             case Tell():
                 return self._told()
             case End():
@@ -132,8 +137,8 @@ class Server:
             return self._refuse(why)
         try:
             forked = fork()
-        except (OSError, TypeError) as error:  # TypeError: no lifeline came with it
-            return self._refuse(f"it cannot fork: {error}")
+        except OSError as error:
+            return self._refuse(f"it cannot fork: {error.strerror}")
         if not isinstance(forked, int):
             return Forked(asked, forked)
         self._taken += isinstance(asked, Node)

@@ -1,6 +1,7 @@
 """The fork server by itself: who gets something of it, and what it is asked by."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -16,9 +17,11 @@ from holdfast.executor.adapters.launcher import FORCED
 from holdfast.executor.forkserver import BOOT
 from holdfast.executor.forkserver.files import Files
 from holdfast.executor.forkserver.marks import room
-from holdfast.keeper.warmed import NotForked, asked
+from holdfast.keeper import warmed
+from holdfast.keeper.warmed import Asker, NotForked, asked
 from holdfast.kit.surroundings import surroundings
 from holdfast.protocol.forkserving import (
+    FOLDER,
     LOCK,
     SOCKET,
     Answer,
@@ -211,3 +214,21 @@ def test_what_was_removed_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyP
     files = Files()
     Path(module.__file__).unlink()
     assert files.changed()
+
+
+def test_a_server_that_stands_still_is_waited_for_once(
+    server: Asking, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(FOLDER, str(server.folder))
+    monkeypatch.setattr(warmed, "ANSWERS_IN_S", 0.2)
+    asker, wanted = Asker(), server.wanted()
+
+    def pid() -> int | None:
+        told = {"imports": server.environment, "marks": {}, "lifeline": server.lifeline}
+        return asker.process(wanted.program, **told)  # type: ignore[arg-type]
+
+    assert pid()
+    os.kill(server.process.pid, signal.SIGSTOP)
+    assert pid() is None
+    os.kill(server.process.pid, signal.SIGCONT)
+    assert pid() is None
