@@ -63,7 +63,7 @@ def test_a_rank_of_it_is_what_it_is_without(near: Shell) -> None:
 
     def told() -> list[dict[str, Any]]:
         done = near.holdfast("run", "-q", "-n", "2", "tells.py", "--lr", "1")
-        assert (done.returncode, done.stderr) == (0, "")
+        assert done.returncode == 0, done.stderr
         return [_told(near, rank) for rank in range(2)]
 
     taken = told()
