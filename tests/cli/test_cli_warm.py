@@ -123,7 +123,9 @@ def test_a_node_of_it_that_is_killed_goes_whole_and_another_comes(near: Shell) -
     pids = eventually(lambda: _pids(host))
     launcher = eventually(lambda: _below(pids["executor"], "launcher"))
     ranks = eventually(lambda: _below(pids["executor"], "rank-1"))
-    os.kill(pids["pid"], signal.SIGKILL)
+    os.kill(pids["pid"], signal.SIGSTOP)  # else it ends what its executor leaves
+    for name in ("executor", "pid"):
+        os.kill(pids[name], signal.SIGKILL)
     eventually(lambda: not any(each.is_running() for each in (*launcher, *ranks)), "they go")
     (near.folder / "go").touch()
     out, err = running.communicate()
