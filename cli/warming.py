@@ -4,8 +4,10 @@ Called by the command `warm`. What is imported, compared and forked is the execu
 keeper's (`executor.forkserver`, `keeper.warmed`).
 """
 
+import fcntl
 import os
 import select
+import signal
 import subprocess
 import sys
 from contextlib import suppress
@@ -26,6 +28,7 @@ from holdfast.kit.files import private_folder
 from holdfast.protocol import exitcodes
 from holdfast.protocol.counts import plural
 from holdfast.protocol.forkserving import (
+    LOCK,
     LOG,
     SOCKET,
     Answer,
@@ -80,11 +83,12 @@ def start(script: str, ranks: str, idle_s: float, *, json: bool) -> int:
         )
     try:
         private_folder(place)
-        if why := why_not_private(place, os.getuid()):
-            raise Stopped(f"{why}.", fix="Remove it, or set HOLDFAST_WARM_DIR to another one.")
+        _check(place)
         log = (place / LOG).open("wb")
     except OSError as error:
-        raise Stopped(f"{place}: {error.strerror}.", fix="Set HOLDFAST_WARM_DIR.") from error
+        fix = "Name another one: HOLDFAST_WARM_DIR."
+        why = f"{place}: {error.strerror}."
+        raise Stopped(why, fix=fix, code=exitcodes.CONFIGURATION) from error
     with log:
         process = subprocess.Popen(
             [sys.executable, "-c", BOOT, str(place), str(idle_s), *modules],
@@ -123,7 +127,10 @@ def _first_word(process: subprocess.Popen[bytes], place: Path) -> Answer | None:
 def _told(place: Path) -> Told | None:
     """What one that is there says of itself. Raises `Stopped` where none can be trusted."""
     try:
+        _check(place)
         answer = asked(place, Tell())
+    except FileNotFoundError:
+        return None
     except NotForked as error:
         if str(error):
             raise Stopped(f"{error}.", fix="End it: holdfast warm --stop") from error
@@ -156,27 +163,50 @@ def _show(told: Told) -> None:
 
 
 def stop(*, json: bool) -> int:
-    """End it, where one is there; an exit code. Raises `Stopped` where it does not end."""
+    """End it, where one is there, also one that hangs or still imports; an exit code."""
     place = _place()
-    told = _told(place)
-    if told is None:
-        with suppress(OSError):
-            (place / SOCKET).unlink()
-    else:
-        _end(place, told.pid)
+    try:
+        pid = _holder(place)
+    except FileNotFoundError:
+        pid = None
+    if pid is not None:
+        _end(place, pid)
+    with suppress(OSError):
+        (place / SOCKET).unlink()
     if json:
-        as_json({"ended": told.pid if told else None})
+        as_json({"ended": pid})
     else:
-        say(f"pid {told.pid} has ended" if told else "none was there")
+        say("none was there" if pid is None else f"pid {pid} has ended")
     return exitcodes.OK
 
 
+def _holder(place: Path) -> int | None:
+    """The pid of whoever holds the lock; None where nobody does. Raises `Stopped`, `OSError`."""
+    _check(place)
+    with (place / LOCK).open("rb") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return int(lock.read())
+    return None
+
+
 def _end(place: Path, pid: int) -> None:
-    handle = os.pidfd_open(pid)
+    """Ask it to; one that does not is killed: it has nothing that it could lose."""
     try:
-        with suppress(NotForked):
-            asked(place, End())
-        if not select.select([handle], [], [], ENDS_WITHIN_S)[0]:
-            raise Stopped(f"pid {pid} does not end.", fix=f"kill -9 {pid}")
-    finally:
-        os.close(handle)
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    with suppress(NotForked):
+        asked(place, End())
+    if not select.select([handle], [], [], ENDS_WITHIN_S)[0]:
+        signal.pidfd_send_signal(handle, signal.SIGKILL)
+        select.select([handle], [], [], ENDS_WITHIN_S)
+    os.close(handle)
+
+
+def _check(place: Path) -> None:
+    """Raises `Stopped` where nothing there can be trusted, `FileNotFoundError` where it is not."""
+    if why := why_not_private(place, os.getuid()):
+        fix = "Name another one: HOLDFAST_WARM_DIR."
+        raise Stopped(f"{why}.", fix=fix, code=exitcodes.CONFIGURATION)

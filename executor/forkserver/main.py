@@ -66,11 +66,13 @@ def main(arguments: Sequence[str], at_start: frozenset[str]) -> None:
 
 
 def _alone(lock: int) -> bool:
-    """For as long as this process lives."""
+    """For as long as this process lives; whose it is can be read there."""
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
+    os.ftruncate(lock, 0)
+    os.write(lock, str(os.getpid()).encode())
     return True
 
 

@@ -13,6 +13,8 @@ import msgspec
 import pytest
 from waiting import eventually
 
+from holdfast.cli import warming
+from holdfast.cli.main import main
 from holdfast.executor.adapters.launcher import FORCED
 from holdfast.executor.forkserver import BOOT
 from holdfast.executor.forkserver.files import Files
@@ -232,3 +234,26 @@ def test_a_server_that_stands_still_is_waited_for_once(
     assert pid() is None
     os.kill(server.process.pid, signal.SIGCONT)
     assert pid() is None
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_holdfast_warm_stop_ends_also_one_that_hangs(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    hangs: bool,
+) -> None:
+    made = Asking(tmp_path / "w")
+    monkeypatch.setenv(FOLDER, str(made.folder))
+    monkeypatch.setattr(warmed, "ANSWERS_IN_S", 0.2)
+    monkeypatch.setattr(warming, "ENDS_WITHIN_S", 0.2 if hangs else 60.0)
+    if hangs:
+        os.kill(made.process.pid, signal.SIGSTOP)
+        assert main(["warm", "--status"]) != 0
+    assert main(["warm", "--stop"]) == 0
+    assert capsys.readouterr().out == f"pid {made.process.pid} has ended\n"
+    assert made.process.wait(60) == (-signal.SIGKILL if hangs else 0)
+    assert [path.name for path in made.folder.iterdir()] == [LOCK]
+    assert main(["warm", "--stop"]) == 0
+    assert capsys.readouterr().out == "none was there\n"
+    made.close()
