@@ -49,3 +49,5 @@ def test_ranks_do_not_inherit_it_and_nonsense_is_refused_in_a_sentence(tmp_path:
     assert read(environment).expected is None
     with pytest.raises(BadSettings, match=r"HOLDFAST_EXPECTED_TASK: .*command.*or not at all"):
         read({**environment, nodeenv.EXPECTED_TASK: "{}"})
+    with pytest.raises(BadSettings, match=r"HOLDFAST_LAUNCHER: 'x:4' is no PID:DESCRIPTOR"):
+        read({**environment, nodeenv.LAUNCHER: "x:4"})
