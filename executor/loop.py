@@ -99,6 +99,7 @@ class Executor:
         self._reentry.open()
         if self._settings.expected is not None:
             self._spawner.warm(self._settings.expected)
+            self._agent.be_ready()
         link = asyncio.create_task(self._link.run())
         free = asyncio.create_task(self._free.wait())
         try:
