@@ -23,8 +23,8 @@ its own options. Raises `Incomplete`.
 """
 
 
-def _recovery(rounds: int, take: Take, say: Say, **options: Any) -> None:
-    from holdfast.bench.recovery.benchmark import measure
+def _restart(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    from holdfast.bench.restart.benchmark import measure
 
     measure(rounds, take, say, **options)
 
@@ -91,7 +91,7 @@ def _analysis(rounds: int, take: Take, say: Say) -> None:
 
 
 BENCHMARKS: dict[str, Benchmark] = {
-    "recovery": _recovery,
+    "restart": _restart,
     "detection": _detection,
     "kubernetes": _kubernetes,
     "busy": _busy,

@@ -17,13 +17,14 @@ from holdfast.kit.logs import set_up_logs
 def register(app: typer.Typer) -> None:
     bench = group("Measure Holdfast against its peers, turn by turn on this machine.")
     bench.command(
-        "recovery",
+        "restart",
         epilog=examples(
-            "holdfast bench recovery",
-            "holdfast bench recovery --rounds 1 --json",
-            "holdfast bench recovery --nvrx other/.venv/bin/python",
+            "holdfast bench restart",
+            "holdfast bench restart --rounds 1 --json",
+            "holdfast bench restart --rounds 5 --only launch",
+            "holdfast bench restart --nvrx other/.venv/bin/python",
         ),
-    )(recovery)
+    )(restart)
     bench.command(
         "detection",
         epilog=examples(
@@ -102,10 +103,10 @@ def register(app: typer.Typer) -> None:
             "holdfast bench diagnostics --simulated 100",
         ),
     )(diagnostics)
-    app.add_typer(bench, name="bench", epilog=examples("holdfast bench recovery --json"))
+    app.add_typer(bench, name="bench", epilog=examples("holdfast bench restart --json"))
 
 
-def recovery(
+def restart(
     rounds: Annotated[int, typer.Option(min=1, help="Turns of each system.")] = 3,
     nvrx: Annotated[
         str,
@@ -114,11 +115,16 @@ def recovery(
             help="A Python that has nvidia-resiliency-ext and torch: its ft_launcher plays too.",
         ),
     ] = "",
+    only: Annotated[
+        str, typer.Option(metavar="TEXT", help="Turns whose names have this in them: `launch`.")
+    ] = "",
     json: Json = False,
 ) -> int:
-    """How long a 4-rank script stands still after a fault, under torchrun and under Holdfast."""
+    """How long a 4-rank script takes to start, as it is, cold and after `holdfast warm`, and how
+    long it stands still after a fault, under torchrun and under Holdfast.
+    """
     part = parts.BENCH.load()
-    return int(part.run("recovery", rounds=rounds, as_json=json, nvrx=nvrx))
+    return int(part.run("restart", rounds=rounds, as_json=json, nvrx=nvrx, only=only))
 
 
 class Standing(StrEnum):

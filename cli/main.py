@@ -26,6 +26,7 @@ from holdfast.cli import (
     nodes,
     runs,
     show,
+    warm,
 )
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, complain
@@ -47,7 +48,7 @@ app = typer.Typer(
 )
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
-_ALONE = (runs, checkpoint)
+_ALONE = (warm, runs, checkpoint)
 for module in (run, driver, jobs, show, logs, *_ALONE, *_ABOUT_NODES, lab, bench, kubernetes):
     module.register(app)
 

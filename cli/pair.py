@@ -6,14 +6,17 @@ Used by `holdfast run` and by `holdfast driver --local-nodes`. Must not ask the 
 import os
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from holdfast.cli.errors import Stopped
 from holdfast.driver.adapters.tokens import load_tokens
 from holdfast.executor.adapters.room import is_full, to_free_mib
+from holdfast.keeper import warmed
 from holdfast.keeper.processes import RUN_MARK
 from holdfast.kit.supervise import Child, DoesNotStayUp, Lifeline, end_all
+from holdfast.protocol.forkserving import Program
 from holdfast.protocol.paths import RunPaths
 
 NODES_END_S = 3.0
@@ -27,6 +30,8 @@ class Pair:
         self._paths = paths
         self._lifeline = Lifeline()
         self._children: list[Child] = []
+        self._asker = warmed.Asker()
+        self._imports: dict[str, str] | None = None
 
     def start(
         self,
@@ -41,6 +46,7 @@ class Pair:
         """
         root, mark = self._paths.root, secrets.token_hex(6)
         load_tokens(self._paths)
+        self._imports = warmed.imports_of(node_environment or {})
         keeper = ("--keeper", str(root / "keeper.sock"))
         self._child("driver", "--state", str(root), *keeper, *driver_options)
         self._child(
@@ -63,9 +69,30 @@ class Pair:
             log=self._paths.root / f"{name}.log",
             lifeline=self._lifeline,
             environment=environment,
+            forked=partial(self._forked, environment or os.environ, name),
         )
         self._children.append(child)
         child.look_after(time.monotonic())
+
+    def _forked(
+        self, environment: Mapping[str, str], name: str, module: str, arguments: Sequence[str]
+    ) -> int | None:
+        """From the fork server of `holdfast warm`, where there is one that fits."""
+        if self._imports is None:
+            return None
+        program = Program(
+            module=module,
+            title=name,
+            arguments=tuple(arguments),
+            environment=dict(environment),
+            log=str(self._paths.root / f"{name}.log"),
+        )
+        return self._asker.process(
+            program,
+            imports=self._imports,
+            marks={RUN_MARK: environment[RUN_MARK]} if RUN_MARK in environment else {},
+            lifeline=self._lifeline.read_fd,
+        )
 
     def look_after(self) -> None:
         """Start again what has died. Raises `Stopped` where it does not stay up."""

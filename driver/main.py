@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from holdfast.kit import garbage
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Run a driver until it is told to end. The exit code, see `protocol.exitcodes`."""
     with garbage.kept():
         from holdfast.driver.process import run
-    return run(arguments)
+    return run(sys.argv[1:] if arguments is None else arguments)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

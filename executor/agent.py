@@ -57,6 +57,11 @@ class Agent:
         else:
             self._write(order)
 
+    def be_ready(self) -> None:
+        """Have one that waits for its first order."""
+        if self.pid is None:
+            self._start()
+
     def close(self) -> None:
         """End the agent: it ends by itself when its stdin closes, and is killed to be sure."""
         self._order = None

@@ -81,6 +81,7 @@ class Executor:
             self._children,
             node.paths.scratch / "imports",
             lambda state: self.tell(ev.LauncherChanged(state=state)),
+            settings.launcher,
         )
         echo = Echo() if settings.show_output else None
         self._reentry = Reentry(self._children)
@@ -98,6 +99,7 @@ class Executor:
         self._reentry.open()
         if self._settings.expected is not None:
             self._spawner.warm(self._settings.expected)
+            self._agent.be_ready()
         link = asyncio.create_task(self._link.run())
         free = asyncio.create_task(self._free.wait())
         try:

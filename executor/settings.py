@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -10,6 +11,14 @@ from holdfast.protocol import nodeenv
 from holdfast.protocol.messages import Task
 from holdfast.protocol.nodeenv import BadSettings
 from holdfast.protocol.rankenv import NodeFacts
+
+
+class Ready(NamedTuple):
+    """A launcher that is a child of this process from its first moment on, and our end of a socket
+    to it."""
+
+    pid: int
+    fd: int
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +34,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     driver_ca: str = ""
     token_file: Path
     expected: Task | None = None
+    launcher: Ready | None = None
     show_output: bool = False
 
     def token(self) -> str:
@@ -47,6 +57,7 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
         driver_ca=nodeenv.ca_of(environment),
         token_file=Path(environment[nodeenv.TOKEN_FILE]),
         expected=_expected(environment.get(nodeenv.EXPECTED_TASK, "")),
+        launcher=_launcher(environment.get(nodeenv.LAUNCHER, "")),
         show_output=bool(environment.get(nodeenv.SHOW_OUTPUT)),
     )
     _check_token(settings)
@@ -61,6 +72,15 @@ def _check_token(settings: Settings) -> None:
         raise BadSettings(
             f"{nodeenv.TOKEN_FILE}: {file!r} cannot be read ({error.strerror}). "
             f"Set it to {nodeenv.REQUIRED[nodeenv.TOKEN_FILE]}."
+        ) from error
+
+
+def _launcher(text: str) -> Ready | None:
+    try:
+        return Ready(*map(int, text.split(":"))) if text else None
+    except (TypeError, ValueError) as error:
+        raise BadSettings(
+            f"{nodeenv.LAUNCHER}: {text!r} is no PID:DESCRIPTOR. Do not set it."
         ) from error
 
 

@@ -20,6 +20,7 @@ from holdfast.executor.launcher import BOOT
 from holdfast.executor.launcher.orders import Program
 from holdfast.executor.launcher.readable import let_be_read
 from holdfast.executor.launcher.scan import modules_of
+from holdfast.executor.settings import Ready
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import Task
 from holdfast.protocol.rankenv import base_environment
@@ -38,13 +39,19 @@ highest there is, which nobody is refused: a kubelet gives all of a pod up to 99
 class Spawner:
     """One for the executor; `warm` makes it ready for a task."""
 
-    def __init__(self, children: Children, notes: Path, on_launcher: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        children: Children,
+        notes: Path,
+        on_launcher: Callable[[str], None],
+        ready: Ready | None = None,
+    ) -> None:
         self._children = children
         self._notes = notes
         self._on_launcher = on_launcher
         self._record: Path | None = None
         self._noted = 0
-        self.launcher = Launcher(children, on_launcher)
+        self.launcher = Launcher(children, on_launcher, ready)
         self.modules: tuple[str, ...] = ()
 
     def warm(self, task: Task) -> None:

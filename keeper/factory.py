@@ -13,15 +13,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from holdfast.keeper import processes
-from holdfast.keeper.host import Config
+from holdfast.keeper import processes, warmed
+from holdfast.keeper.host import Config, read_config
 from holdfast.keeper.memory import Memory, memory_root
 from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.kit.files import private_folder, write_atomic
+from holdfast.protocol.forkserving import Program
 from holdfast.protocol.nodeenv import Drivers
 
+HOST, EXECUTOR = "holdfast.keeper.host", "holdfast.executor.main"
 COMMANDS = {
-    "executor": [sys.executable, "-P", "-m", "holdfast.executor.main"],
+    "executor": [sys.executable, "-P", "-m", EXECUTOR],
     "daemon": [sys.executable, "-P", "-m", "holdfast.daemon.main"],
 }
 
@@ -113,6 +115,8 @@ class LocalNodes:
     def __init__(self, needs: NodeNeeds, *, reboots: bool = True) -> None:
         self.reboots = reboots
         self._needs = needs
+        self._asker = warmed.Asker()
+        self._had_one: set[str] = set()
         self._memory = Memory()
 
     def prepare(self, state: KeeperState) -> None:
@@ -136,14 +140,38 @@ class LocalNodes:
 
     def _start(self, state: KeeperState, node: NodeRecord) -> int | OSError:
         try:
-            config = str(self._needs.write(state, node))
+            config = self._needs.write(state, node)
             for folder in (Path(node.folder) / "scratch", Path(node.memory)):
                 private_folder(folder)
-            return spawn_host(
-                [sys.executable, "-P", "-m", "holdfast.keeper.host", config], state, node
-            )
+            command = [sys.executable, "-P", "-m", HOST, str(config)]
+            return self._forked(config, state, node) or spawn_host(command, state, node)
         except OSError as error:
             return error
+
+    def _forked(self, config: Path, state: KeeperState, node: NodeRecord) -> int | None:
+        """The first host of a node, from a fork server; None where it has to be started."""
+        if self._needs.commands is not COMMANDS or node.name in self._had_one:
+            return None
+        self._had_one.add(node.name)
+        marks, folder = _marks(state, node), Path(node.folder)
+        environment = os.environ | marks
+        return self._asker.host(
+            Program(
+                module=HOST,
+                title="host",
+                arguments=(str(config),),
+                environment=environment,
+                log=str(folder / "host.log"),
+            ),
+            Program(
+                module=EXECUTOR,
+                title="executor",
+                arguments=(),
+                environment=environment | read_config(config).environment,
+                log=str(folder / "executor.log"),
+            ),
+            marks,
+        )
 
 
 def spawn_host(
@@ -157,7 +185,7 @@ def spawn_host(
     `handed`: descriptors of ours by the number that they have there.
     """
     log = str(Path(node.folder) / "host.log")
-    marks = {processes.RUN_MARK: state.run_id, "HOLDFAST_NODE": node.name}
+    marks = _marks(state, node)
     return os.posix_spawn(
         command[0],
         command,
@@ -172,6 +200,10 @@ def spawn_host(
         setsigmask=[],
         setsigdef=[signal.SIGINT, signal.SIGTERM, signal.SIGCHLD],
     )
+
+
+def _marks(state: KeeperState, node: NodeRecord) -> dict[str, str]:
+    return {processes.RUN_MARK: state.run_id, "HOLDFAST_NODE": node.name}
 
 
 def free_port() -> int:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.keeper import processes
-from holdfast.keeper.supervisor import Supervisor
+from holdfast.keeper.supervisor import Begun, Supervisor
 from holdfast.protocol import lease
 
 
@@ -35,7 +35,8 @@ class Config(NamedTuple):
 class Host:
     """The loop: signals, the lease's socket, and what the supervisor has to do."""
 
-    def __init__(self, config: Config, folder: Path) -> None:
+    def __init__(self, config: Config, folder: Path, executor: Begun | None = None) -> None:
+        """`executor`: where that runs already."""
         self.config = config
         self.incarnation = os.urandom(8).hex()
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -46,6 +47,7 @@ class Host:
             folder,
             told={"node": config.node, "incarnation": self.incarnation},
             wait_for=config.wait_for,
+            begun={"executor": executor} if executor else {},
         )
 
     def run(self) -> None:
@@ -93,7 +95,8 @@ def read_config(path: Path) -> Config:
 def main() -> None:
     path = Path(sys.argv[1])
     processes.become_subreaper()
-    Host(read_config(path), path.parent).run()
+    begun = Begun(*map(int, sys.argv[2].split(":"))) if len(sys.argv) > 2 else None
+    Host(read_config(path), path.parent, begun).run()
 
 
 if __name__ == "__main__":

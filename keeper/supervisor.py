@@ -9,8 +9,11 @@ import contextlib
 import json
 import os
 import signal
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from holdfast.keeper import processes
 from holdfast.kit.backoff import full_jitter
@@ -27,6 +30,13 @@ to the end of a process: one that takes longer is stuck in the kernel, and is no
 MOST_ROUNDS = 100
 """Of SIGKILL to what is below us: what dies leaves us its own children. No time is given for all of
 them: we may stand still ourselves, and that is no reason to leave anybody."""
+
+
+class Begun(NamedTuple):
+    """A process that is our child already, and our end of the pipe that is its stdin."""
+
+    pid: int
+    guard: int
 
 
 class Charge:
@@ -51,6 +61,13 @@ class Charge:
         except OSError:
             self._start_later(now_s)
             raise
+        self.starts += 1
+        self._started_s = now_s
+
+    def begun(self, begun: Begun, now_s: float) -> None:
+        """It runs: somebody started it for us."""
+        self.pid, self._guard = begun
+        os.set_inheritable(self._guard, False)
         self.starts += 1
         self._started_s = now_s
 
@@ -102,7 +119,8 @@ class Supervisor:
     """The charges of one node. `wake` is readable with each signal: then `care` is due.
 
     `ending`: we were told to end; `hurried`: once more.
-    `told`: what else `host.json` says. `logs`: a file in `folder` for each charge, else our output.
+    `begun`: charges that run already. `told`: what else `host.json` says. `logs`: a file in
+    `folder` for each charge, else our output.
     """
 
     def __init__(
@@ -114,6 +132,7 @@ class Supervisor:
         told: Mapping[str, str],
         wait_for: str = "",
         logs: bool = True,
+        begun: Mapping[str, Begun] = MappingProxyType({}),
     ) -> None:
         self.ending = False
         self.hurried = False
@@ -121,6 +140,9 @@ class Supervisor:
             Charge(name, command, folder / f"{name}.log" if logs else None)
             for name, command in commands.items()
         ]
+        for charge in self.charges:
+            if charge.name in begun:
+                charge.begun(begun[charge.name], time.monotonic())
         self._environment = environment
         self._folder = folder
         self._told = told

@@ -9,10 +9,11 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from holdfast.kit.backoff import full_jitter
+from holdfast.kit.foreign import Foreign
 
 FAILURES_IN_A_ROW = 5
 """A process that dies this often within QUICK_S of its start will not come up by itself."""
@@ -62,18 +63,24 @@ class Child:
         log: Path,
         lifeline: Lifeline,
         environment: Mapping[str, str] | None = None,
+        forked: Callable[[str, Sequence[str]], int | None] | None = None,
     ) -> None:
+        """`forked`: may have a process of this module and these arguments already, for the first
+        life; its pid.
+        """
+        self._forked = forked
+        self._module = module
+        self._arguments = tuple(arguments)
         self.name = name
         self.log = log
         self.starts = 0
         self._lifeline = lifeline
         self._environment = environment
-        self._command = [sys.executable, "-P", "-m", module, *arguments]
         self._waits: Iterator[float] = full_jitter(base_s=0.1, cap_s=2.0)
         self._failures = 0
         self._started_s = 0.0
         self._again_s: float | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | Foreign | None = None
         self._looking = threading.Lock()
 
     @property
@@ -122,7 +129,7 @@ class Child:
             self._process.kill()
             self._process.wait()
 
-    def _code_of(self, process: subprocess.Popen[bytes]) -> int | None:
+    def _code_of(self, process: subprocess.Popen[bytes] | Foreign) -> int | None:
         """None while it runs; `poll` by itself says that, too, while another thread polls."""
         with self._looking:
             return process.poll()
@@ -131,9 +138,15 @@ class Child:
         """In a session of its own, so that the terminal's Ctrl-C reaches only us."""
         self._started_s = now_s
         self.starts += 1
+        ending = ("--die-with-fd", str(self._lifeline.read_fd))
+        forked, self._forked = self._forked, None
+        pid = forked(self._module, [*self._arguments, *ending]) if forked else None
+        if pid is not None and (process := Foreign.of(pid)) is not None:
+            self._process = process
+            return
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._command, "--die-with-fd", str(self._lifeline.read_fd)],
+                [sys.executable, "-P", "-m", self._module, *self._arguments, *ending],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -27,6 +27,8 @@ PROBE_PORT = "HOLDFAST_PROBE_PORT"
 """Of the daemon; 0: none."""
 EXPECTED_TASK = "HOLDFAST_EXPECTED_TASK"
 """Of the executor: JSON of `messages.Task`, for which it is warm before a driver has spoken."""
+LAUNCHER = "HOLDFAST_LAUNCHER"
+"""Of the executor: PID:DESCRIPTOR of a child of its own that is a launcher and has torch."""
 SHOW_OUTPUT = "HOLDFAST_SHOW_OUTPUT"
 """Of the executor: not empty where its stdout is what people read, as a pod's is, and its folders
 go with it: it writes there what ranks write, and tells the driver their last lines.
@@ -42,7 +44,9 @@ REQUIRED = {
     SCRATCH: "a folder on the node's disk",
     MEMORY: "a folder in the node's tmpfs",
 }
-NAMES = frozenset({*REQUIRED, ADDRESS, IFNAME, DRIVER_CA, PROBE_PORT, EXPECTED_TASK, SHOW_OUTPUT})
+NAMES = frozenset(
+    {*REQUIRED, ADDRESS, IFNAME, DRIVER_CA, PROBE_PORT, EXPECTED_TASK, LAUNCHER, SHOW_OUTPUT}
+)
 
 
 class Drivers(NamedTuple):

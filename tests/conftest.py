@@ -43,6 +43,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     for name in filter(INHERITED.fullmatch, list(os.environ)):
         del os.environ[name]
+    os.environ["HOLDFAST_WARM_DIR"] = "/nowhere"  # no run takes what a developer keeps warm
     os.environ.setdefault("GOGC", GOGC)
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/tmp")  # sockets need short paths (unix(7))
     if listed := config.getoption("slowest"):

@@ -8,8 +8,8 @@ import msgspec
 import torch
 
 from holdfast.bench.figures import Incomplete, Try
-from holdfast.bench.recovery.marks import wait
-from holdfast.bench.recovery.systems import Holdfast
+from holdfast.bench.restart.marks import wait
+from holdfast.bench.restart.systems import Holdfast
 
 SCRIPT = Path(__file__).with_name("script.py")
 TURNS = 3

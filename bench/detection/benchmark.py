@@ -10,9 +10,9 @@ from functools import partial
 
 from holdfast.bench.detection import turns
 from holdfast.bench.figures import Try
-from holdfast.bench.recovery.benchmark import Turn, play_all
-from holdfast.bench.recovery.systems import Holdfast, System, Torchrun
-from holdfast.bench.recovery.turns import drawn_rank
+from holdfast.bench.restart.benchmark import Turn, play_all
+from holdfast.bench.restart.systems import Holdfast, System, Torchrun
+from holdfast.bench.restart.turns import drawn_rank
 
 TUNED_S = 10
 """A timeout of collectives that a bold user sets: every save or evaluation of one rank alone has to

@@ -1,7 +1,7 @@
 """The script that all systems run: plain torch.distributed, and a fault of its own when asked.
 
 Started as 4 ranks: `script.py FOLDER [TIMEOUT_S]`. Imports nothing of Holdfast. Each rank leaves
-the marks that `bench.recovery.script` does. Where FOLDER/fault says "KIND RANK", that rank takes
+the marks that `bench.restart.script` does. Where FOLDER/fault says "KIND RANK", that rank takes
 the file away, writes to FOLDER/hurt when it begins, in monotonic nanoseconds, and misbehaves.
 """
 

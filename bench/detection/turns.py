@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.bench.figures import Try
-from holdfast.bench.recovery.marks import Marks, pid_writing, wait
-from holdfast.bench.recovery.systems import Holdfast, System
-from holdfast.bench.recovery.turns import LAUNCH_WITHIN_S, WARM_STEPS, NotStarted
+from holdfast.bench.restart.marks import Marks, pid_writing, wait
+from holdfast.bench.restart.systems import Holdfast, System
+from holdfast.bench.restart.turns import LAUNCH_WITHIN_S, WARM_STEPS, NotStarted
 
 SCRIPT = Path(__file__).with_name("script.py")
 ACTED_WITHIN_S = 60.0

@@ -13,7 +13,7 @@ from statistics import mean, median
 from typing import Any
 
 from holdfast.bench.figures import Incomplete, Try
-from holdfast.bench.recovery.systems import Torchrun
+from holdfast.bench.restart.systems import Torchrun
 from holdfast.lab.chaos import score, target
 from holdfast.lab.chaos.injectors import Done, Injector, node, nothing, rank, store
 from holdfast.lab.chaos.scenario import Expected

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.bench.figures import Incomplete, Try
-from holdfast.bench.recovery.systems import free_port
+from holdfast.bench.restart.systems import free_port
 
 SCRIPT = Path(__file__).with_name("script.py")
 PAIRS, COUNT = 10, 2_000

@@ -18,6 +18,7 @@ from holdfast.executor.adapters.children import Children, Exit
 from holdfast.executor.adapters.spares import Spares
 from holdfast.executor.launcher import BOOT
 from holdfast.executor.launcher.orders import (
+    Begin,
     Declined,
     Fork,
     Forked,
@@ -26,6 +27,7 @@ from holdfast.executor.launcher.orders import (
     Program,
     Spare,
 )
+from holdfast.executor.settings import Ready
 from holdfast.kit.effort import Effort, Standstill, effort
 
 STILL_LIMIT_S = 60.0
@@ -51,8 +53,15 @@ class NoLauncher(Exception):
 class Launcher:
     """At most one launcher process, for one environment at a time."""
 
-    def __init__(self, children: Children, on_state: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        children: Children,
+        on_state: Callable[[str], None],
+        ready: Ready | None = None,
+    ) -> None:
+        """`ready`: the first one, where it is there already."""
         self._children = children
+        self._ready = ready
         self._on_state = on_state
         self._decoder = msgspec.json.Decoder(Imported | Forked | Declined)
         self._link: socket.socket | None = None
@@ -182,9 +191,33 @@ class Launcher:
     def _start(self) -> None:
         assert self._order is not None
         env, workdir, modules = self._order
+        ready, self._ready = self._ready, None
+        try:
+            ours = self._begin(ready, env, workdir) if ready else self._spawn(env, workdir)
+        except (OSError, ValueError) as error:  # ValueError: what no C string can carry
+            self.close(f"it could not be started: {error}")
+            return
+        ours.setblocking(False)
+        self._link = ours
+        asyncio.get_running_loop().add_reader(ours, self._read)
+        self._settled.clear()
+        self._become("warming")
+        self._send(Import(modules=tuple(name for name in modules if name not in self._skip)))
+
+    def _begin(self, ready: Ready, env: dict[str, str], workdir: str) -> socket.socket:
+        """It is warm for whatever has this environment: the keeper had that compared."""
+        ours = socket.socket(fileno=ready.fd)
+        ours.set_inheritable(False)
+        self.pid = ready.pid
+        self._children.watch(ready.pid, self._ended)
+        with suppress(OSError):  # it has died, which its end will tell
+            ours.send(msgspec.json.encode(Begin(environment=env | FORCED, workdir=workdir)))
+        return ours
+
+    def _spawn(self, env: dict[str, str], workdir: str) -> socket.socket:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        command = [sys.executable, "-c", BOOT, "serve", str(theirs.fileno())]
         with theirs:
-            command = [sys.executable, "-c", BOOT, "serve", str(theirs.fileno())]
             try:
                 self.pid = self._children.spawn(
                     command,
@@ -193,16 +226,10 @@ class Launcher:
                     cwd=workdir,
                     pass_fds=[theirs.fileno()],
                 )
-            except (OSError, ValueError) as error:  # ValueError: what no C string can carry
+            except (OSError, ValueError):
                 ours.close()
-                self.close(f"it could not be started: {error}")
-                return
-        ours.setblocking(False)
-        self._link = ours
-        asyncio.get_running_loop().add_reader(ours, self._read)
-        self._settled.clear()
-        self._become("warming")
-        self._send(Import(modules=tuple(name for name in modules if name not in self._skip)))
+                raise
+        return ours
 
     def _ended(self, pid: int, _: Exit) -> None:
         if pid != self.pid:

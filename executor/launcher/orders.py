@@ -26,6 +26,13 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     record: str = ""  # file to which the names of modules imported from here on are appended
 
 
+class Begin(msgspec.Struct, frozen=True, kw_only=True, tag=True):
+    """To a launcher that a fork server made: this is your environment, and your folder."""
+
+    environment: dict[str, str]
+    workdir: str
+
+
 class Import(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Import these modules. `gently`: ranks run, so leave the processor to them."""
 

@@ -10,6 +10,7 @@ import socket
 import sys
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 
 import msgspec
@@ -18,6 +19,7 @@ from holdfast.executor.launcher.child import become
 from holdfast.executor.launcher.importing import Importer
 from holdfast.executor.launcher.orders import (
     MAX_PACKET_BYTES,
+    Begin,
     Declined,
     Fork,
     Forked,
@@ -38,9 +40,11 @@ REST = 4.0
 class Server:
     """Serves one executor. `serve` returns in the forked child with the program it is to run."""
 
-    def __init__(self, link: socket.socket) -> None:
+    def __init__(self, link: socket.socket, started_with: Mapping[str, str] = os.environ) -> None:
+        """`started_with`: the environment before anything was imported."""
         self._link = link
-        self._decoder = msgspec.json.Decoder(Import | Fork | Spare)
+        self._started_with = dict(started_with)
+        self._decoder = msgspec.json.Decoder(Begin | Import | Fork | Spare)
         self._todo: deque[str] = deque()
         self._forks: list[Ordered] = []
         self._gently = False
@@ -70,11 +74,21 @@ class Server:
             if not data:
                 return True
             order = self._decoder.decode(data)
-            if isinstance(order, Import):
+            if isinstance(order, Begin):
+                self._begin(order)
+            elif isinstance(order, Import):
                 self._take(order)
             else:
                 self._forks.append((order, fds))
         return False
+
+    def _begin(self, order: Begin) -> None:
+        """What an import has set stays, as where it is started with this environment."""
+        before, now = self._started_with, order.environment
+        for name in before.keys() - now.keys():
+            os.environ.pop(name, None)
+        os.environ.update({name: now[name] for name in now if before.get(name) != now[name]})
+        os.chdir(order.workdir)
 
     def _take(self, order: Import) -> None:
         self._todo = deque(order.modules)

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.bench.detection import script, turns
 from holdfast.bench.detection.benchmark import Tuned, round_of
-from holdfast.bench.recovery.systems import Holdfast, Torchrun
+from holdfast.bench.restart.systems import Holdfast, Torchrun
 from holdfast.cli.bench import Standing
 
 

@@ -36,7 +36,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return asked
 
 
-@pytest.mark.parametrize("command", ["demo", "chaos list", "chaos run", "bench recovery"])
+@pytest.mark.parametrize("command", ["demo", "chaos list", "chaos run", "bench restart"])
 def test_each_has_a_short_help_with_examples(command: str, capsys: Capture) -> None:
     assert main([*command.split(), "--help"]) == 0
     said = capsys.readouterr().out
@@ -116,7 +116,7 @@ def test_what_was_typed_reaches_the_part_and_its_exit_code_comes_back(
         ("demo --folder file", "cannot use file: File exists"),
         ("chaos run all --folder file/below", "cannot use file/below: Not a directory"),
         ("chaos run", "NAME"),
-        ("bench recovery --rounds 0", "--rounds"),
+        ("bench restart --rounds 0", "--rounds"),
         ("bench evidence --seeds 0", "--seeds"),
         ("bench evidence --case none", "--case 'none': there is no such case.  There are passing,"),
         ("bench none", "no such command 'none'"),

@@ -15,7 +15,7 @@ from holdfast.protocol.rankenv import base_environment
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_it_is_warm_without_an_order_and_keeps_the_launcher_when_the_order_comes(
+async def test_it_is_warm_without_an_order_and_keeps_launcher_and_agent_when_the_order_comes(
     own_node: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await own_node.end()
@@ -28,11 +28,11 @@ async def test_it_is_warm_without_an_order_and_keeps_the_launcher_when_the_order
     await own_node.start()
     seen = await own_node.driver.eventually(lambda seen: seen.launcher == "warm")
     assert (seen.generation, seen.job) == (0, None)
-    (launcher,) = own_node.below()
+    ahead = await eventually_async(lambda: len(own_node.below()) == 2 and own_node.below())
     known = len(own_node.driver.history)
     await own_node.want(task, ranks=1)
     await eventually_async(lambda: own_node.output().startswith("True"))
-    assert launcher in own_node.below()
+    assert set(ahead) <= set(own_node.below()), "launcher and agent"
     since = [seen.launcher for seen in own_node.driver.history[known:]]
     assert set(since) == {"warm"}
 
@@ -49,3 +49,5 @@ def test_ranks_do_not_inherit_it_and_nonsense_is_refused_in_a_sentence(tmp_path:
     assert read(environment).expected is None
     with pytest.raises(BadSettings, match=r"HOLDFAST_EXPECTED_TASK: .*command.*or not at all"):
         read({**environment, nodeenv.EXPECTED_TASK: "{}"})
+    with pytest.raises(BadSettings, match=r"HOLDFAST_LAUNCHER: 'x:4' is no PID:DESCRIPTOR"):
+        read({**environment, nodeenv.LAUNCHER: "x:4"})

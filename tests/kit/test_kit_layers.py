@@ -29,7 +29,7 @@ PLANTS = [
     ("driver.people.spec_to_plan", "holdfast.lab.cluster"),
     ("cli.jobs", "holdfast.lab.cluster"),
     ("lab.cluster", "holdfast.cli.find"),
-    ("bench.recovery.guarded", "holdfast.cli.find"),
+    ("bench.restart.guarded", "holdfast.cli.find"),
     ("lab.simulator.world", "holdfast.lab.simulator.training_run"),
     ("driver.loop", "kubernetes"),
     ("driver.loop", "holdfast.kubeapi.paths"),

@@ -1,5 +1,6 @@
 """The bench's own tools: marks read from outside, a guard that leaves nothing."""
 
+import mmap
 import os
 import signal
 import socket
@@ -14,10 +15,12 @@ from waiting import eventually
 
 from holdfast.bench import main
 from holdfast.bench.figures import Incomplete
-from holdfast.bench.recovery.benchmark import measure, round_of
-from holdfast.bench.recovery.guarded import Guarded
-from holdfast.bench.recovery.marks import RANKS, Marks, pid_writing
-from holdfast.bench.recovery.turns import connections
+from holdfast.bench.restart import page_cache
+from holdfast.bench.restart.benchmark import measure, round_of
+from holdfast.bench.restart.guarded import Guarded
+from holdfast.bench.restart.launch import COLD
+from holdfast.bench.restart.marks import RANKS, Marks, pid_writing
+from holdfast.bench.restart.turns import connections
 
 FAMILY = """
 import os, signal, sys, time
@@ -65,7 +68,7 @@ def test_a_guarded_command_ends_with_whoever_started_it(tmp_path: Path) -> None:
     folder.mkdir()
     program = (
         "import sys, time; from pathlib import Path\n"
-        "from holdfast.bench.recovery.guarded import Guarded\n"
+        "from holdfast.bench.restart.guarded import Guarded\n"
         f"command = [sys.executable, '-c', {FAMILY!r}, {str(folder)!r}, '']\n"
         f"Guarded(command, log=Path({str(tmp_path / 'log')!r}), cwd=Path('/'), more={{}})\n"
         "time.sleep(600)"
@@ -130,10 +133,26 @@ def test_the_writer_of_a_file_is_told_from_its_readers(tmp_path: Path) -> None:
 def test_both_systems_are_measured_turn_by_turn_and_take_the_first_turn_in_turn() -> None:
     first, second = round_of(0), round_of(1)
     for turns in (first, second):
-        for what in ("rank killed (SIGKILL)", "rank stopped (SIGSTOP)", "node lost"):
+        for what in ("rank killed (SIGKILL)", "rank stopped (SIGSTOP)", "node lost", COLD):
             systems = {turn.system for turn in turns if turn.what == what}
             assert systems == {"holdfast", "torchrun"}
     assert first[0].system != second[0].system
+
+
+def test_a_name_that_no_turn_has_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(Incomplete, match=r"--only 'lunch': .* launch after holdfast warm"):
+        measure(1, pytest.fail, pytest.fail, only="lunch")
+
+
+def test_what_nobody_holds_is_forgotten_and_what_somebody_maps_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    path.write_bytes(b"x" * page_cache.LARGE_BYTES)
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+        with mmap.mmap(file.fileno(), 0) as held:
+            assert held[:: mmap.PAGESIZE]
+            assert page_cache.forget(tmp_path) == 1.0
+    assert page_cache.forget(tmp_path) == 0.0
 
 
 def test_a_python_without_the_extension_is_refused_before_anything_is_started(

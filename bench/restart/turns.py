@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from holdfast.bench.figures import Try
-from holdfast.bench.recovery.guarded import Guarded
-from holdfast.bench.recovery.marks import RANKS, Marks, pid_writing, wait
-from holdfast.bench.recovery.systems import Holdfast, System, Torchrun, free_port, runs
+from holdfast.bench.restart.guarded import Guarded
+from holdfast.bench.restart.marks import RANKS, Marks, pid_writing, wait
+from holdfast.bench.restart.systems import Holdfast, System, Torchrun, free_port, runs
 from holdfast.protocol.paths import RunPaths
 
 LAUNCH_WITHIN_S = 120.0

@@ -11,9 +11,9 @@ from random import Random
 from typing import Any
 
 from holdfast.bench.figures import Try
-from holdfast.bench.recovery.marks import RANKS, Marks
-from holdfast.bench.recovery.systems import SCRIPT
-from holdfast.bench.recovery.turns import LAUNCH_WITHIN_S, NotStarted, back_again, first_steps
+from holdfast.bench.restart.marks import RANKS, Marks
+from holdfast.bench.restart.systems import SCRIPT
+from holdfast.bench.restart.turns import LAUNCH_WITHIN_S, NotStarted, back_again, first_steps
 from holdfast.lab.chaos.injectors import node
 from holdfast.lab.cluster import Lab, TooLate
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from holdfast.bench.figures import Try
-from holdfast.bench.recovery.marks import pid_writing, wait
-from holdfast.bench.recovery.systems import Holdfast, runs
-from holdfast.bench.recovery.turns import BACK_WITHIN_S, LAUNCH_WITHIN_S, WARM_STEPS, NotStarted
+from holdfast.bench.restart.marks import pid_writing, wait
+from holdfast.bench.restart.systems import Holdfast, runs
+from holdfast.bench.restart.turns import BACK_WITHIN_S, LAUNCH_WITHIN_S, WARM_STEPS, NotStarted
 
 WORDS = ("-m", "holdfast.workload.main", "--tp", "2", "--pp", "2", "--steps", "1000000")
 

@@ -3,6 +3,7 @@
 Called by the turns. A system only starts things; what happens then is seen from outside.
 """
 
+import os
 import re
 import socket
 import subprocess
@@ -11,8 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
-from holdfast.bench.recovery.guarded import Guarded
-from holdfast.bench.recovery.marks import RANKS
+from holdfast.bench.restart.guarded import Guarded, without_ours
+from holdfast.bench.restart.marks import RANKS
+from holdfast.protocol import forkserving
 
 SCRIPT = Path(__file__).with_name("script.py")
 
@@ -106,10 +108,19 @@ class Holdfast:
         """`holdfast run -n RANKS WORDS`, its state below the folder."""
         options = ("run", "-n", str(ranks), "--runs", str(runs(folder)))
         program = [sys.executable, "-m", "holdfast.cli", *options, *words]
-        return Guarded(program, log=folder / self._LOG, cwd=folder, more={})
+        return Guarded(program, log=folder / self._LOG, cwd=folder, more=_own_warm(folder))
+
+    def environment(self, folder: Path) -> dict[str, str]:
+        """That of other commands than `run`, beside such a run."""
+        return without_ours(os.environ) | _own_warm(folder)
 
 
 System = Torchrun | Holdfast
+
+
+def _own_warm(folder: Path) -> dict[str, str]:
+    """A `holdfast warm` of the user's is no part of a turn."""
+    return {forkserving.FOLDER: str(folder / "warm")}
 
 
 def runs(folder: Path) -> Path:

@@ -7,12 +7,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
 GUARD = Path(__file__).with_name("guard.py")
 ENDS_WITHIN_S = 40.0
+
+
+def without_ours(environment: Mapping[str, str]) -> dict[str, str]:
+    """Nothing of an outer Holdfast."""
+    return {k: v for k, v in environment.items() if not k.startswith("HOLDFAST_")}
 
 
 class Guarded:
@@ -22,7 +27,6 @@ class Guarded:
         self, command: Sequence[str], *, log: Path, cwd: Path, more: dict[str, str]
     ) -> None:
         """`more` is added to the environment; nothing of an outer Holdfast is passed on."""
-        ours = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, str(GUARD), *command],
@@ -30,7 +34,7 @@ class Guarded:
                 stdout=output,
                 stderr=output,
                 cwd=cwd,
-                env=ours | more,
+                env=without_ours(os.environ) | more,
                 start_new_session=True,  # a Ctrl-C is the benchmark's alone
             )
 

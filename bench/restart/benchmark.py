@@ -1,4 +1,4 @@
-"""The recovery benchmark: all turns of all rounds, the systems one after the other in each.
+"""The restart benchmark: all turns of all rounds, the systems one after the other in each.
 
 Called by `bench.main`.
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.bench.figures import Incomplete, Try
-from holdfast.bench.recovery import emulated, turns, workload
-from holdfast.bench.recovery.systems import Holdfast, Nvrx, System, Torchrun
+from holdfast.bench.restart import emulated, launch, turns, workload
+from holdfast.bench.restart.systems import Holdfast, Nvrx, System, Torchrun
 
 
 class Turn(NamedTuple):
@@ -28,16 +28,26 @@ Plan = Sequence[tuple[int, Turn]]
 
 
 def measure(
-    rounds: int, take: Callable[[Try], None], say: Callable[[str], None], *, nvrx: str = ""
+    rounds: int,
+    take: Callable[[Try], None],
+    say: Callable[[str], None],
+    *,
+    nvrx: str = "",
+    only: str = "",
 ) -> None:
     """Play all turns. `nvrx`: a Python that has NVIDIA's resiliency extension; it is a third
-    system then. Raises `Incomplete` where it has not.
+    system then. `only`: turns whose names have this in them. Raises `Incomplete` where the
+    extension is not there, or no such turn.
     """
     try:
         more = [Nvrx(nvrx)] if nvrx else []
     except LookupError as error:
         raise Incomplete(str(error)) from error
-    plan = [(number, turn) for number in range(rounds) for turn in round_of(number, more)]
+    every = [(number, turn) for number in range(rounds) for turn in round_of(number, more)]
+    plan = [(number, turn) for number, turn in every if only in turn.what]
+    if not plan:
+        names = ", ".join(dict.fromkeys(turn.what for _, turn in every))
+        raise Incomplete(f"--only {only!r}: no turn is called so. There are: {names}.")
     play_all(plan, take, say)
 
 
@@ -89,7 +99,10 @@ def round_of(number: int, more: Sequence[Nvrx] = ()) -> list[Turn]:
         Turn(each.name, turns.BOTH, partial(turns.driver_and_rank_killed, each, rank=rank))
         for each in both
     ]
+    found += [Turn(each.name, "launch", partial(launch.plain, each)) for each in both]
+    found += [Turn(each.name, launch.COLD, partial(launch.cold, each)) for each in both]
     alone = [
+        Turn(ours.name, launch.WARM, partial(launch.warm, ours)),
         Turn(ours.name, "driver killed", partial(turns.driver_killed, ours)),
         Turn(ours.name, "workload", partial(workload.rank_killed, ours)),
     ]
