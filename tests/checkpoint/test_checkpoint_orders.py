@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 torch = pytest.importorskip("torch")
 
-from msgspec.structs import replace  # noqa: E402 - after the check that torch is there
 from waiting import eventually  # noqa: E402
 
 from holdfast.checkpoint import storekeeper  # noqa: E402
