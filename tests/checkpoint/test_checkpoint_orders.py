@@ -100,7 +100,7 @@ def test_a_step_that_was_ordered_and_cannot_be_written_is_not_waited_for_at_the_
     rank = Checkpointer(Settings(job="job", epoch=1, slots=tmp_path / "r0"))
     assert rank.save(STEP, {"w": torch.ones(100)})
     (tmp_path / "store").touch()
-    keeper = StoreKeeper(Still(), tell=print)
+    keeper = StoreKeeper(clock := Still(), print, Pace(clock, rest=bool))
     thread = Thread(target=keeper.run)
     thread.start()
     try:
