@@ -36,6 +36,8 @@ OURS, COPY, TORCH, DCP, ASYNC = (
 BARE, LATE = "no save", "holdfast, overlapped"
 STORED_AT = 50
 """The first step that goes to the store, by default."""
+LAST = 2 * STORED_AT - 1
+"""One that does not go there."""
 STEPS = 40
 """Of training, before and at least while a checkpoint is written."""
 BATCH = {"cpu": 64, "cuda": 16_384}
@@ -237,6 +239,7 @@ def main(folder: Path, kind: str, turns: int, gib: float, device: torch.device) 
     trained_meanwhile(bench, checkpointer)
     if kind == "module":
         saved_each_step(bench, turns)
+        saving(bench, checkpointer, LAST)()  # that is restored: a model of its own was saved since
     os.kill(os.getpid(), signal.SIGKILL)
 
 
