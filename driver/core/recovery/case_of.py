@@ -133,10 +133,10 @@ def _hopeless(turn: Turn, job: Job, fault: Fault) -> str:
     """Why no restart can help, by what ranks have shown; "" where one may."""
     if not job.goes_on:
         return ""
-    ended = exits_of(turn.nodes, job)
-    if job.tally.ended and root_cause.unstartable(job, ended):
+    ended = exits_of(turn.nodes, job) if job.tally.ended else ()
+    if ended and root_cause.unstartable(job, ended):
         return "it cannot be started"
-    if job.tally.ended and version_before(job) is None and root_cause.misfits(ended):
+    if ended and version_before(job) is None and root_cause.misfits(ended):
         return "another restart would not help"
     end = fault.signature
     if end is None or not end.unread or job.attempt > 1 or job.best_step:
