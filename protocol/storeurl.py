@@ -94,9 +94,7 @@ _AMISS: dict[str, Callable[[str, str], Amiss]] = {
     "file": _no_folder,
     **dict.fromkeys(HDFS, _no_hdfs),
     **dict.fromkeys(S3, _no_bucket),
-    **dict.fromkeys(
-        OTHERS, lambda url, _: Amiss("names no place.", f"Add one: {url}bucket/folder")
-    ),
+    **dict.fromkeys(OTHERS, _no_place),
 }
 
 
