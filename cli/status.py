@@ -82,7 +82,7 @@ def _page(
         *_standing(job, incidents, "unseen", Kind.UNSEEN, over=Kind.SEEN_AGAIN),
         *stored(job, incidents),
         *_lost(job, incidents),
-        *_meets(job),
+        *meets(job),
         *attempt(job),
         f"nodes   {_cells(job)}",
         *_pids(job),
@@ -116,16 +116,14 @@ def _last(job: dict[str, Any]) -> list[str]:
     return [] if waits else [f"last    {escape(why)}"]
 
 
-def _meets(job: dict[str, Any]) -> list[str]:
+def meets(job: dict[str, Any]) -> list[str]:
     """Where its ranks meet, and what NCCL and gloo are told, as far as others are told otherwise;
     `--json` has all of it."""
     from rich.markup import escape
 
-    usual = collectives.environment()
-    told = job.get("communication", {}).items()  # a driver of before does not tell
-    parts = [escape(job["rendezvous"])] if job.get("rendezvous") else []
-    parts += [f"{name}={escape(value)}" for name, value in told if usual.get(name) != value]
-    return [f"meets   {' · '.join(parts)}"] if parts else []
+    place = job.get("rendezvous", "")  # a driver of before tells neither
+    parts = [place] * bool(place) + collectives.unusual(job.get("communication", {}))
+    return [f"meets   {escape(' · '.join(parts))}"] if parts else []
 
 
 def _ended(first: dict[str, Any]) -> str:

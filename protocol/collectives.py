@@ -42,5 +42,16 @@ def told(defaults: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
     return {**defaults, **about}
 
 
+def unusual(given: Mapping[str, str]) -> list[str]:
+    """What ranks are told otherwise than others, or not at all, in words. Of a driver or a job from
+    before any were told nothing is known.
+    """
+    if not given:
+        return []
+    usual = environment()
+    other = [f"{name}={given[name]}" for name in sorted(given) if usual.get(name) != given[name]]
+    return other + [f"no {name}" for name in sorted(usual.keys() - given.keys())]
+
+
 def _is_about(name: str) -> bool:
     return name.startswith(("NCCL_", "TORCH_NCCL_", "GLOO_", "TORCH_GLOO_"))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.protocol.collectives import environment, told
+from holdfast.protocol.collectives import environment, told, unusual
 from holdfast.protocol.communication import Communication
 from holdfast.protocol.jobcheck import check
 from holdfast.protocol.mistakes import BadDocument
@@ -109,3 +109,20 @@ def test_the_record_has_what_the_jobs_own_environment_says_of_it_and_nothing_els
         "NCCL_IB_RETRY_CNT": "7",
         "NCCL_DEBUG": "INFO",
     }
+
+
+def test_who_is_told_otherwise_than_others_is_known_by_what_differs_and_what_is_missing() -> None:
+    assert unusual(environment()) == []
+    assert unusual(environment(ib_timeout=22) | {"NCCL_DEBUG": "INFO"}) == [
+        "NCCL_DEBUG=INFO",
+        "NCCL_IB_TIMEOUT=22",
+    ]
+    assert unusual(environment(large=False)) == [
+        "no CUDA_DEVICE_MAX_CONNECTIONS",
+        "no NCCL_P2P_NET_CHUNKSIZE",
+        "no TORCH_NCCL_HIGH_PRIORITY",
+    ]
+
+
+def test_of_a_job_from_before_nothing_is_known() -> None:
+    assert unusual({}) == []

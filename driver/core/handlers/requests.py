@@ -186,10 +186,9 @@ def _wind_down(turn: Turn, job: Job) -> None:
 def _meets(plan: e.Plan) -> str:
     """Where its ranks meet, and what NCCL and gloo are told that others are not."""
     task = plan.task
-    own = sorted(task.default_env.items() - collectives.environment().items())
-    listed = ", ".join(f"{name}={value}" for name, value in own)
+    own = collectives.unusual(task.default_env)
     told = f"; its ranks meet in {task.rendezvous}" if task.rendezvous else ""
-    return told + (f"; they have {listed}" if own else "")
+    return told + (f"; they have {', '.join(own)}" if own else "")
 
 
 def _store(plan: e.Plan) -> str:
