@@ -14,7 +14,7 @@ from holdfast.protocol.specmodel import Model, sentence
 
 REDIS_FIX = "Use redis://host:6379/0, rediss://host:6379/0 for TLS, or unix:///path/of/socket."
 SECRET = "a password has no place in a URL, which is shown to people."
-SECRET_FIX = "Give it to ranks as REDISCLI_AUTH in their environment, from a secret."
+SECRET_FIX = "Give it to ranks as REDISCLI_AUTH in their environment, as docs/rendezvous.md says."
 NO_REDIS = "this is no Redis where ranks could meet."
 
 MOST_INTERFACES = 16

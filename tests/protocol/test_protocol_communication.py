@@ -52,7 +52,7 @@ def test_a_password_is_refused_and_not_shown(url: str) -> None:
     [said] = refused(rendezvous=url)
     assert "a password has no place in a URL" in said
     assert "REDISCLI_AUTH" in said
-    assert "secret" not in said.replace("from a secret", "")
+    assert "secret" not in said
 
 
 @pytest.mark.parametrize("name", ["eth 0", "", "=eth0", "^docker", "a/b", "x" * 16, "eth0,eth1"])
