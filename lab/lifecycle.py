@@ -18,7 +18,8 @@ Made from `driver/core/state/transitions.py` and `driver/core/state/edges.py` by
 ## A job
 
 A recovery goes Suspending, Diagnosing, Replacing, Restoring, Running and leaves out what the
-finding makes unnecessary. Ends by a person or a deadline are in the table, not in the picture.
+finding makes unnecessary. A job that is over saves its last step first, in Suspending. Ends from
+other phases than Running and Suspending are in the table, not in the picture.
 """
 
 NODES = """## A node
@@ -44,7 +45,7 @@ def mermaid() -> str:
     lines += [
         f"    {start} --> {end}"
         for start, end in TRANSITIONS
-        if end not in ENDS or start is Phase.RUNNING
+        if end not in ENDS or start in (Phase.RUNNING, Phase.SUSPENDING)
     ]
     lines += [f"    {end} --> [*]" for end in Phase if end in FINISHED]
     return "\n".join(lines)
