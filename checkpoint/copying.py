@@ -6,8 +6,6 @@ torch's own threads for it: their pool waits for all of them wherever another pr
 
 import ctypes
 from collections.abc import Mapping
-from itertools import count
-from threading import Thread
 
 import msgspec
 import torch
@@ -15,6 +13,7 @@ import xxhash
 
 from holdfast.checkpoint.digest import CHUNK_BYTES, PIECE_BYTES, combined
 from holdfast.checkpoint.layout import Layout
+from holdfast.checkpoint.threads import by_threads
 from holdfast.checkpoint.words import Seal
 
 
@@ -58,24 +57,14 @@ class Copy:
         self._tensors = tensors  # kept: their memory is read by address
         self._sources = {name: tensor.data_ptr() for name, tensor in tensors.items()}
         self._digests: list[bytes] = [b""] * len(pieces)
-        self._next = count()
 
     def run(self, seal: Seal, *, threads: int) -> str:
         """Copy with so many threads, this one among them; the checksum under that seal."""
-        others = [
-            Thread(target=self._work, name="copy", daemon=True)
-            for _ in range(min(threads, len(self._pieces)) - 1)
-        ]
-        for other in others:
-            other.start()
-        self._work()
-        for other in others:
-            other.join()
+        by_threads(len(self._pieces), self._work, threads=threads, name="copy")
         return combined(seal, self._digests)
 
-    def _work(self) -> None:
-        while (number := next(self._next)) < len(self._pieces):
-            self._digests[number] = self._copy(self._pieces[number])
+    def _work(self, number: int) -> None:
+        self._digests[number] = self._copy(self._pieces[number])
 
     def _copy(self, parts: list[Part]) -> bytes:
         state = xxhash.xxh3_64()

@@ -5,12 +5,11 @@ agents (upload). Must not load torch.
 """
 
 from collections.abc import Iterable
-from itertools import count
-from threading import Thread
 
 import msgspec
 import xxhash
 
+from holdfast.checkpoint.threads import by_threads
 from holdfast.checkpoint.words import Seal
 
 PIECE_BYTES = 16 << 20
@@ -31,23 +30,13 @@ def combined(seal: Seal, pieces: Iterable[bytes]) -> str:
 def of_all(seal: Seal, data: memoryview, *, threads: int) -> str:
     """The checksum of data that is there in full, taken by so many threads, this one among them."""
     pieces = range(0, len(data), PIECE_BYTES)
-    found, turns = [b""] * len(pieces), count()
+    found = [b""] * len(pieces)
 
-    def work() -> None:
-        while (turn := next(turns)) < len(pieces):
-            state = xxhash.xxh3_64()
-            state.update(data[pieces[turn] : pieces[turn] + PIECE_BYTES])
-            found[turn] = state.digest()
+    def take(number: int) -> None:
+        state = xxhash.xxh3_64(data[pieces[number] : pieces[number] + PIECE_BYTES])
+        found[number] = state.digest()
 
-    others = [
-        Thread(target=work, name="digest", daemon=True)
-        for _ in range(min(threads, len(pieces)) - 1)
-    ]
-    for other in others:
-        other.start()
-    work()
-    for other in others:
-        other.join()
+    by_threads(len(pieces), take, threads=threads, name="digest")
     return combined(seal, found)
 
 

@@ -7,8 +7,8 @@ for entering its pages into the rank's tables: one core's work with `MAP_POPULAT
 import ctypes
 import mmap
 import os
-from itertools import count
-from threading import Thread
+
+from holdfast.checkpoint.threads import by_threads
 
 THREADS = 4
 """At most. The other ranks of the node do the same just then."""
@@ -22,18 +22,14 @@ _libc = ctypes.CDLL(None)
 def enter(memory: mmap.mmap, *, to_write: bool) -> None:
     """All of them; the mapping allows to write."""
     address, size_bytes = ctypes.addressof(ctypes.c_char.from_buffer(memory)), len(memory)
-    pieces, advice = count(0, PIECE_BYTES), _POPULATE_WRITE if to_write else _POPULATE_READ
+    pieces = range(0, size_bytes, PIECE_BYTES)
+    advice = _POPULATE_WRITE if to_write else _POPULATE_READ
 
-    def work() -> None:
-        while (at := next(pieces)) < size_bytes:
-            length = min(PIECE_BYTES, size_bytes - at)
-            where = ctypes.c_void_p(address + at)
-            _libc.madvise(where, ctypes.c_size_t(length), advice)
+    def advise(number: int) -> None:
+        at = pieces[number]
+        length = min(PIECE_BYTES, size_bytes - at)
+        where = ctypes.c_void_p(address + at)
+        _libc.madvise(where, ctypes.c_size_t(length), advice)
 
-    number = min(THREADS, len(os.sched_getaffinity(0)), -(-size_bytes // PIECE_BYTES))
-    others = [Thread(target=work, name="pages", daemon=True) for _ in range(number - 1)]
-    for other in others:
-        other.start()
-    work()
-    for other in others:
-        other.join()
+    threads = min(THREADS, len(os.sched_getaffinity(0)))
+    by_threads(len(pieces), advise, threads=threads, name="pages")
