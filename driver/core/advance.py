@@ -44,9 +44,7 @@ def _wind_up(turn: Turn, job: Job) -> bool:
     """End, stop or suspend a job that has nothing running."""
     if job.phase is Phase.SUSPENDED and job.wanted is Wanted.SUSPEND:
         return False
-    if job.ends is not None:
-        finish.end(turn, job.name, job.ends)
-    elif job.wanted is Wanted.SUSPEND:
+    if job.wanted is Wanted.SUSPEND and job.ends is None:
         finish.suspend(turn, job.name)
     else:
         finish.stop(turn, job.name)

@@ -60,7 +60,7 @@ def is_saved(turn: Turn, job: Job) -> bool:
         turn.job(job.name, waiting=f"its last step, {point.step}, goes to the store")
     if point is None:
         turn.job(job.name, save=None, saving=None)
-    return point is None or not goes_on(turn, job.name)
+    return point is None or not is_awaited(turn, job.name)
 
 
 def _comes_back(turn: Turn, job: Job) -> bool:
@@ -86,7 +86,7 @@ def begin(turn: Turn, job: Job, point: Stored, *, by_s: float | None) -> None:
     turn.say(f"step {point.step} of {job.name} goes to the store", job.name)
 
 
-def goes_on(turn: Turn, name: str) -> bool:
+def is_awaited(turn: Turn, name: str) -> bool:
     """Whether the step is still waited for; asked whenever a node has something new to say."""
     if Timer.SAVE not in turn.jobs[name].timers:
         return False

@@ -35,23 +35,8 @@ def fail(turn: Turn, name: str, failure: Failure) -> None:
 
 
 def stop(turn: Turn, name: str) -> None:
-    end(turn, name, turn.jobs[name].ends or Phase.STOPPED)
-
-
-def end(turn: Turn, name: str, phase: Phase) -> None:
-    """It is over, and its nodes are free."""
-    sentence = _told(turn, name, phase)
-    incidents.back(turn, name, sentence)
-    _keep_first_causes(turn, name)
-    give_back(turn, name, forget=name)
-    turn.move(name, phase)
-    turn.job(name, timers={}, tried={}, unfit={}, parked="", backoff=None, unsure_s=None, ends=None)
-    turn.say(sentence, name)
-    job = turn.jobs[name]
-    if job.wanted is Wanted.DELETE:
-        drop(turn, name)
-    elif job.plan.ttl_s is not None:
-        turn.set_timer(name, Timer.TTL, job.plan.ttl_s)
+    """It has nothing running: it ends as what it had come to, else it is stopped."""
+    _end(turn, name, turn.jobs[name].ends or Phase.STOPPED)
 
 
 def suspend(turn: Turn, name: str) -> None:
@@ -88,7 +73,7 @@ def _save_and_end(turn: Turn, name: str, phase: Phase) -> None:
     """End it; first, what may be in its nodes' memory alone goes to the store."""
     job = turn.job(name, save=None, saving=None)
     if job.phase in BEFORE_RANKS or not saving.may_be_left(turn, job):
-        end(turn, name, phase)
+        _end(turn, name, phase)
         return
     turn.say(f"{name} saves its last step before it ends", name)
     _keep_first_causes(turn, name)
@@ -96,6 +81,22 @@ def _save_and_end(turn: Turn, name: str, phase: Phase) -> None:
     turn.move(name, Phase.SUSPENDING)
     if job.seated:
         open_epoch(turn, name)
+
+
+def _end(turn: Turn, name: str, phase: Phase) -> None:
+    """It is over, and its nodes are free."""
+    sentence = _told(turn, name, phase)
+    incidents.back(turn, name, sentence)
+    _keep_first_causes(turn, name)
+    give_back(turn, name, forget=name)
+    turn.move(name, phase)
+    turn.job(name, timers={}, tried={}, unfit={}, parked="", backoff=None, unsure_s=None, ends=None)
+    turn.say(sentence, name)
+    job = turn.jobs[name]
+    if job.wanted is Wanted.DELETE:
+        drop(turn, name)
+    elif job.plan.ttl_s is not None:
+        turn.set_timer(name, Timer.TTL, job.plan.ttl_s)
 
 
 def _told(turn: Turn, name: str, phase: Phase) -> str:

@@ -160,8 +160,8 @@ def trains(job: Job) -> bool:
 def _runs(job: Job) -> bool:
     """It trains, or has ranks that go on though others have ended well."""
     wanted = job.goes_on and not job.parked
-    trains = not job.tally.failed and job.tally.ended < job.world_size
-    return wanted and job.phase is Phase.RUNNING and trains and job.held is None
+    has_ranks = not job.tally.failed and job.tally.ended < job.world_size
+    return wanted and job.phase is Phase.RUNNING and has_ranks and job.held is None
 
 
 def _may_leave(turn: Turn, job: Job, *, warm: bool = False) -> bool:
@@ -258,7 +258,7 @@ def leave_nodes(turn: Turn, name: str) -> bool:
     point = saving.unsaved(turn, job)
     if point is not None and job.save is None:
         saving.begin(turn, job, point, by_s=min(_saved_by(turn, job), default=None))
-    if point is not None and saving.goes_on(turn, job.name):
+    if point is not None and saving.is_awaited(turn, job.name):
         return False
     if point is not None:  # it cannot be saved: no step is risked for a suspicion
         job = _keep_guessed(turn, _keep_suspects(turn, job))
