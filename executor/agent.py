@@ -1,4 +1,5 @@
-"""The checkpoint agent in the executor's care: started when first needed, and again if it dies.
+"""The checkpoint agent in the executor's care: started where a task is expected, else when first
+needed, and again if it dies.
 
 Called by `executor.loop` with orders; its reports become events. Must not look inside a snapshot.
 """
