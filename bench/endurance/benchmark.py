@@ -2,7 +2,6 @@
 
 import os
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,9 +9,9 @@ from itertools import pairwise
 from pathlib import Path
 from random import Random
 from statistics import mean, median
-from typing import Any
 
 from holdfast.bench.figures import Incomplete, Try
+from holdfast.bench.jobs import NODES, job_of
 from holdfast.bench.restart.systems import Torchrun
 from holdfast.lab.chaos import score, target
 from holdfast.lab.chaos.injectors import Done, Injector, node, nothing, rank, store
@@ -23,7 +22,6 @@ from holdfast.lab.emulator.namespaces import Kind
 
 SCRIPT = Path(__file__).with_name("script.py")
 JOB = "endurance"
-NODES, RANKS = 2, 4
 STEP_S = 0.1
 LAUNCH_WITHIN_S = 120.0
 LONGER = 5
@@ -108,7 +106,9 @@ def _ours(folder: Path, steps: int, names: Sequence[str], every_s: float) -> tup
     spare = max(1, sum(name == "node" for name in names))
     with Lab(folder / "lab", nodes=NODES, standbys=spare, kind=Kind.LOOPBACK) as lab:
         lab.ready(within_s=LAUNCH_WITHIN_S)
-        lab.submit(job(folder, steps))
+        checkpoint = {"memoryIntervalSteps": 1, "storeIntervalSteps": 10}
+        script = (str(SCRIPT), *words(folder, steps))
+        lab.submit(job_of(JOB, folder, *script, standbys=1, checkpoint=checkpoint))
         began_s = _first_step(folder)
         done = [_hurt(lab, name, began_s + nth * every_s) for nth, name in enumerate(names, 1)]
         took_s = _ended(folder, steps) - began_s
@@ -116,22 +116,6 @@ def _ours(folder: Path, steps: int, names: Sequence[str], every_s: float) -> tup
         if ended["phase"] != "Succeeded":
             raise TooLate(f"the job ended as {ended['phase']}: {ended['why']}")
         return took_s, sum(_found_s(lab, each) for each in done if each.node is not None)
-
-
-def job(folder: Path, steps: int) -> dict[str, Any]:
-    return {
-        "apiVersion": "holdfast.dev/v1alpha1",
-        "kind": "TrainingJob",
-        "metadata": {"name": JOB},
-        "spec": {
-            "nodes": NODES,
-            "ranksPerNode": RANKS // NODES,
-            "standbys": 1,
-            "command": [sys.executable, str(SCRIPT), *words(folder, steps)],
-            "workdir": str(folder),
-            "checkpoint": {"memoryIntervalSteps": 1, "storeIntervalSteps": 10},
-        },
-    }
 
 
 def _hurt(lab: Lab, name: str, at_s: float) -> Done:

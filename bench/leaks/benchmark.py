@@ -4,15 +4,14 @@ again; what is there in the end beside what was there early on. Called by `bench
 
 import os
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from holdfast.bench.figures import Incomplete, Try
+from holdfast.bench.jobs import NODES, RANKS, job_of
 from holdfast.bench.leaks.counted import Counted, count, least
 from holdfast.lab.chaos import target
 from holdfast.lab.chaos.target import NotThere
@@ -21,7 +20,6 @@ from holdfast.lab.emulator.namespaces import Kind
 
 SCRIPT = Path(__file__).with_name("script.py")
 JOB = "leaks"
-NODES, RANKS = 2, 4
 EARLY = 5
 """Restarts until the first count: by then all that is made once has been made."""
 WITHIN_S = 120.0
@@ -53,7 +51,9 @@ def _round(
 ) -> Iterator[Try]:
     with Lab(folder / "lab", nodes=NODES, kind=Kind.LOOPBACK) as lab:
         lab.ready(within_s=WITHIN_S)
-        lab.submit(job(folder))
+        # It saves to memory at each step, and often to another node and a store.
+        saves_often = {"storeIntervalSteps": 10, "peerIntervalSteps": 5}
+        lab.submit(job_of(JOB, folder, str(SCRIPT), str(folder), checkpoint=saves_often))
         early: Counted | None = None
         for nth in range(restarts):
             _go_on(folder, saves // restarts)
@@ -67,22 +67,6 @@ def _round(
         left = lab.leftovers()
     yield _try("processes left once all is over", lab.leftovers().count, "")
     assert left.count, "looking sees what is there"
-
-
-def job(folder: Path) -> dict[str, Any]:
-    """A TrainingJob that saves to memory at each step, and often to another node and a store."""
-    return {
-        "apiVersion": "holdfast.dev/v1alpha1",
-        "kind": "TrainingJob",
-        "metadata": {"name": JOB},
-        "spec": {
-            "nodes": NODES,
-            "ranksPerNode": RANKS // NODES,
-            "command": [sys.executable, str(SCRIPT), str(folder)],
-            "workdir": str(folder),
-            "checkpoint": {"storeIntervalSteps": 10, "peerIntervalSteps": 5},
-        },
-    }
 
 
 def _kill_a_rank(lab: Lab, rng: Random) -> None:

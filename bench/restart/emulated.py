@@ -3,38 +3,20 @@
 Called by `benchmark`.
 """
 
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from holdfast.bench.figures import Try
-from holdfast.bench.restart.marks import RANKS, Marks
+from holdfast.bench.jobs import NODES, job_of
+from holdfast.bench.restart.marks import Marks
 from holdfast.bench.restart.systems import SCRIPT
 from holdfast.bench.restart.turns import LAUNCH_WITHIN_S, NotStarted, back_again, first_steps
 from holdfast.lab.chaos.injectors import node
 from holdfast.lab.cluster import Lab, TooLate
 
 JOB = "bench"
-NODES = 2
-
-
-def job(folder: Path) -> dict[str, Any]:
-    """A TrainingJob that runs the script on two nodes."""
-    return {
-        "apiVersion": "holdfast.dev/v1alpha1",
-        "kind": "TrainingJob",
-        "metadata": {"name": JOB},
-        "spec": {
-            "nodes": NODES,
-            "ranksPerNode": RANKS // NODES,
-            "standbys": 1,
-            "command": [sys.executable, str(SCRIPT), str(folder)],
-            "workdir": str(folder),
-        },
-    }
 
 
 def node_lost(folder: Path, seed: int) -> Iterator[Try]:
@@ -43,7 +25,7 @@ def node_lost(folder: Path, seed: int) -> Iterator[Try]:
     with Lab(folder / "lab", nodes=NODES, standbys=1) as lab:
         try:
             lab.ready(within_s=LAUNCH_WITHIN_S)
-            lab.submit(job(folder))
+            lab.submit(job_of(JOB, folder, str(SCRIPT), str(folder), standbys=1))
         except TooLate as late:
             raise NotStarted(str(late)) from late
         first_steps(marks, 0, "holdfast")
