@@ -86,21 +86,26 @@ def s3_server(server: Hdfs | S3, _rng: Random) -> str:
 
 def full_and(other: Injector) -> Injector:
     """The disk of the store is full, and while it is another fault is done."""
-    return _meanwhile(_full, "the disk of the store is full", other)
+    return _meanwhile(lambda lab, _: _full(_s3(lab)), "the disk of the store is full", other)
 
 
 def slow_and(other: Injector) -> Injector:
     """The store stands still most of the time, and meanwhile another fault is done."""
-    return _meanwhile(_slow, "the store stands still most of the time", other)
+    return _meanwhile(
+        lambda lab, _: _slow(_s3(lab)), "the store stands still most of the time", other
+    )
+
+
+def down_and(other: Injector) -> Injector:
+    """The store is away, and while it is another fault is done."""
+    return _meanwhile(_away, "the store is away", other)
 
 
 def _meanwhile(
-    state: Callable[[S3], AbstractContextManager[None]], says: str, other: Injector
+    state: Callable[[Lab, str], AbstractContextManager[None]], says: str, other: Injector
 ) -> Injector:
     def do(lab: Lab, job: str, rng: Random) -> Done:
-        server = _beside(lab).server
-        assert isinstance(server, S3)
-        with state(server):
+        with state(lab, job):
             time.sleep(BEFORE_S)
             done = other(lab, job, rng)
             time.sleep(AFTER_S)
@@ -151,25 +156,6 @@ def _slow(server: S3) -> Iterator[None]:
         thread.join()
 
 
-def _beside(lab: Lab) -> StoredLab:
-    if not isinstance(lab, StoredLab):
-        raise NotPossible("it is done to a real store beside an emulated cluster")
-    return lab
-
-
-def down_and(other: Injector) -> Injector:
-    """The store is away, and while it is another fault is done."""
-
-    def do(lab: Lab, job: str, rng: Random) -> Done:
-        with _away(lab, job):
-            time.sleep(BEFORE_S)
-            done = other(lab, job, rng)
-            time.sleep(AFTER_S)
-        return replace(done, said=f"the store is away, meanwhile {done.said}")
-
-    return do
-
-
 @contextmanager
 def _away(lab: Lab, job: str) -> Iterator[None]:
     """A file is where its folder should be: nothing can be written or read there, nor made."""
@@ -181,3 +167,15 @@ def _away(lab: Lab, job: str) -> Iterator[None]:
     finally:
         folder.unlink()
         aside.rename(folder)
+
+
+def _beside(lab: Lab) -> StoredLab:
+    if not isinstance(lab, StoredLab):
+        raise NotPossible("it is done to a real store beside an emulated cluster")
+    return lab
+
+
+def _s3(lab: Lab) -> S3:
+    server = _beside(lab).server
+    assert isinstance(server, S3)
+    return server
