@@ -1,6 +1,7 @@
-"""A node's host from the fork server of this machine (`holdfast warm`), where there is one.
+"""Processes from the fork server of this machine (`holdfast warm`), where there is one.
 
-Called by `factory` in place of a start. Must not fail one: whatever is wrong, there is none.
+Called by `factory` for a node's host, by `cli.pair` for driver and keeper, in place of a start; by
+`holdfast warm` itself to ask and to end it. Must not fail one: whatever is wrong, there is none.
 """
 
 import os

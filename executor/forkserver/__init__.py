@@ -1,4 +1,4 @@
-"""The fork server: a process that outlives runs, has imported torch, and forks launchers for nodes.
+"""The fork server: a process that outlives runs, has imported torch, and forks their processes.
 
 Started by `holdfast warm`, asked by `holdfast run` for its driver and its keeper, and by that for
 nodes. What comes from it is what any other start makes: the same processes below each other, with

@@ -1,4 +1,4 @@
-"""Entry of the fork server: `FOLDER IDLE_S MODULE…`, its lock and its standard output handed down.
+"""Entry of the fork server: `FOLDER IDLE_S MODULE…`, its standard output handed down.
 
 Prints one line of JSON once it listens, or why it does not, and nothing after that.
 """

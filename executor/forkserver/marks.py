@@ -1,7 +1,7 @@
 """The marks of a run on a process that was forked and not executed: where the kernel shows the
 environment it was started with, they take the place of a variable that was made for that.
 
-Called by `node` in the launcher, and by `main` to see whether this kernel lets us.
+Called by `becoming`, and by `main` to see whether this kernel lets us; `holdfast warm` makes room.
 """
 
 import os
