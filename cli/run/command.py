@@ -234,7 +234,8 @@ def run(
     options.check_kept(asked)
     options.check_store(asked)
     options.check_rendezvous(asked)
-    for line in (torchrun.ignored(theirs), fixed, begun.told(asked.world_size) if begun else ""):
+    from_where = begun.told(asked.world_size) if begun else ""
+    for line in (torchrun.ignored(theirs), fixed, from_where, options.meets_elsewhere(asked)):
         if line and not quiet:
             warn(line)
     from holdfast.cli.run.follow import Run

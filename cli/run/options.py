@@ -199,6 +199,21 @@ def check_rendezvous(options: Options) -> None:
         raise misused(f"--rendezvous: {why}")
 
 
+def meets_elsewhere(options: Options) -> str:
+    """What to say where ranks do not meet in the Redis by themselves; "" where they do."""
+    if not options.rendezvous:
+        return ""
+    from holdfast.executor.command import python_program
+
+    found = shutil.which(options.command[0]) or options.command[0]
+    if python_program(found, options.command, sys.executable) is not None:
+        return ""
+    return (
+        "--rendezvous: what is no script of this Python meets at MASTER_ADDR and MASTER_PORT all "
+        "the same, unless it makes a holdfast.rendezvous.redis_store.RedisStore."
+    )
+
+
 def new_run(options: Options) -> RunPaths:
     """A folder of its own for this run, `NAME-xxxx`; its name is the job's."""
     stem = _stem(options.command)

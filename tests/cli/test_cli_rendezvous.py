@@ -2,12 +2,14 @@
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
 from redis_server import redis_server
 from shells import Shell
 
+from holdfast.cli.run.options import Options, meets_elsewhere
 from holdfast.cli.status import meets
 from holdfast.lab.redis import Redis
 from holdfast.protocol import exitcodes
@@ -109,3 +111,12 @@ def test_status_shows_where_they_meet_and_what_they_are_told_otherwise_than_othe
         "meets   redis://h:6379/0 · no CUDA_DEVICE_MAX_CONNECTIONS · no NCCL_P2P_NET_CHUNKSIZE · "
         "no TORCH_NCCL_HIGH_PRIORITY"
     ]
+
+
+def test_who_starts_python_by_a_shell_is_told_that_its_ranks_meet_elsewhere() -> None:
+    by_shell, url = ("bash", "-c", "python train.py"), "redis://h:6379/0"
+    told = meets_elsewhere(Options(command=by_shell, ranks=2, rendezvous=url))
+    assert told.startswith("--rendezvous: what is no script of this Python meets at MASTER_ADDR")
+    assert meets_elsewhere(Options(command=by_shell, ranks=2)) == ""
+    script = (sys.executable, "train.py")
+    assert meets_elsewhere(Options(command=script, ranks=2, rendezvous=url)) == ""
