@@ -52,8 +52,10 @@ def run(
         try:
             with logs_told(root), on(root, steps=steps, seed=seed, say=say) as stage:
                 _train_longest(left, stage)
-                for nth, (one, score, took_s) in enumerate(_played(left, stage, as_json), 1):
+                show = _shown_as_json if as_json else _shown_on(Console())
+                for nth, (one, score, took_s) in enumerate(_played(left, stage), 1):
                     ledger.add(line_of(one, score, seed=seed, steps=steps, took_s=took_s))
+                    show(score)  # now that it is kept, whatever comes
                     passed += [score.passed] if isinstance(score, Score) else []
                     _tidy(root / folder_of(*one), nth, left, kept=not score.passed or folder)
         except KeyboardInterrupt:
@@ -97,20 +99,21 @@ def _tidy(folder: Path, nth: int, left: Sequence[Due], *, kept: object) -> None:
         say(f"{nth} of {len(left)} played")
 
 
-def _played(
-    left: Sequence[Due], stage: Stage, as_json: bool
-) -> Iterator[tuple[Due, Score | Skipped, float]]:
-    """Each as it is over, once it was shown, and how long it took in seconds."""
-    console = Console()
+def _played(left: Sequence[Due], stage: Stage) -> Iterator[tuple[Due, Score | Skipped, float]]:
+    """Each as it is over, and how long it took in seconds."""
     for one in left:
         began_s = time.monotonic()
         score = _one(one, stage)
-        if as_json:
-            sys.stdout.write(msgspec.json.encode(score).decode() + "\n")
-            sys.stdout.flush()
-        else:
-            console.print(_row(score), soft_wrap=True)
         yield one, score, time.monotonic() - began_s
+
+
+def _shown_as_json(score: Score | Skipped) -> None:
+    sys.stdout.write(msgspec.json.encode(score).decode() + "\n")
+    sys.stdout.flush()
+
+
+def _shown_on(console: Console) -> Callable[[Score | Skipped], None]:
+    return lambda score: console.print(_row(score), soft_wrap=True)
 
 
 def _one(one: Due, stage: Stage) -> Score | Skipped:
