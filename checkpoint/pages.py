@@ -6,12 +6,9 @@ for entering its pages into the rank's tables: one core's work with `MAP_POPULAT
 
 import ctypes
 import mmap
-import os
 
-from holdfast.checkpoint.threads import by_threads
+from holdfast.checkpoint.threads import at_hand, by_threads
 
-THREADS = 4
-"""At most. The other ranks of the node do the same just then."""
 PIECE_BYTES = 32 << 20
 _POPULATE_READ, _POPULATE_WRITE = 22, 23
 """MADV_POPULATE_* of Linux 5.14; an older one refuses: pages come as they are used then."""
@@ -31,5 +28,4 @@ def enter(memory: mmap.mmap, *, to_write: bool) -> None:
         where = ctypes.c_void_p(address + at)
         _libc.madvise(where, ctypes.c_size_t(length), advice)
 
-    threads = min(THREADS, len(os.sched_getaffinity(0)))
-    by_threads(len(pieces), advise, threads=threads, name="pages")
+    by_threads(len(pieces), advise, threads=at_hand(), name="pages")

@@ -19,6 +19,7 @@ from holdfast.checkpoint.slot_folder import SlotFolder
 from holdfast.checkpoint.slots import NoRoom, Slot
 from holdfast.checkpoint.stores import StoreError
 from holdfast.checkpoint.tensors import view
+from holdfast.checkpoint.threads import at_hand
 from holdfast.checkpoint.together import ElsewhereRefused
 from holdfast.checkpoint.words import Seal
 from holdfast.protocol.messages import EARLIER, Restore
@@ -124,7 +125,7 @@ def _believed(slot: Slot, seal: Seal, what: str) -> Iterator[memoryview]:
         if fd is None or known is None:
             raise CheckpointRefused(f"{what}: its checksum is not known")
         data = slot.contents(fd, seal)
-        if data is None or known != digest.of_all(seal, data, threads=torch.get_num_threads()):
+        if data is None or known != digest.of_all(seal, data, threads=at_hand()):
             slot.break_seal()
             raise CheckpointRefused(f"{what}: its checksum does not match")
         yield data
