@@ -5,6 +5,7 @@ round trip an operation, waits too. Needs one server (no cluster of them) of Red
 """
 
 import itertools
+import logging
 import struct
 import threading
 import time
@@ -27,6 +28,11 @@ NAMED = 10
 CONNECT_LIMIT_S = 5.0
 ANSWER_SPARE_S = 5.0
 """Beyond the wait that the server was asked for, until its connection is given up."""
+
+SILENT_S = 2.0
+"""A server that is away longer is told of: its ranks stand still, and nobody else knows why."""
+
+_LOG = logging.getLogger("holdfast.rendezvous")
 
 _open: set[Store] = set()
 """torch keeps the C++ half of a store that is written in Python, and not the Python half."""
@@ -155,8 +161,10 @@ class RedisStore(Store):
         self, orders: Sequence[Command], *, waits: Sequence[str] = (), timeout: timedelta
     ) -> list[Any]:
         """Send all in one piece; the replies. What is lost with its connection is sent again."""
-        deadline = time.monotonic() + timeout.total_seconds()
+        began = time.monotonic()
+        deadline = began + timeout.total_seconds()
         pauses = full_jitter(base_s=0.05, cap_s=1.0)
+        told = False
         while True:
             try:
                 return self._once(orders, waits, deadline)
@@ -169,6 +177,15 @@ class RedisStore(Store):
                 if time.monotonic() + pause_s >= deadline:
                     why = f"{self._named} does not answer: {error} Is it running, and reachable?"
                     raise DistNetworkError(why) from error
+                if not told and time.monotonic() - began >= SILENT_S:
+                    told = True
+                    limit_s = timeout.total_seconds()
+                    _LOG.warning(
+                        "%s does not answer: %s It is tried again for %.0f s",
+                        self._named,
+                        error,
+                        limit_s,
+                    )
                 threading.Event().wait(pause_s)
 
     def _once(self, orders: Sequence[Command], waits: Sequence[str], deadline: float) -> list[Any]:

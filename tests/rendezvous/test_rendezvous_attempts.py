@@ -14,6 +14,7 @@ import redis as client
 from torch.distributed import DistNetworkError, DistStoreError
 
 from holdfast.lab.redis import Redis
+from holdfast.rendezvous import redis_store
 from holdfast.rendezvous.redis_store import RedisStore
 
 pytestmark = pytest.mark.torch
@@ -96,6 +97,20 @@ def test_a_dead_server_is_told_in_time_and_tried_again(server: Redis) -> None:
         server.start()
         store.set("a", "2")
         assert store.get("a") == b"2"
+
+
+def test_who_waits_for_a_server_that_is_away_says_so_once(
+    server: Redis, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_store, "SILENT_S", 0.1)
+    with stores_on(server, "job", timeout=timedelta(seconds=1)) as opened:
+        store = opened()
+        server.stop()
+        with pytest.raises(DistNetworkError):
+            store.get("a")
+    [told] = caplog.messages
+    assert told.startswith(f"the rendezvous at {server.url} does not answer: ")
+    assert told.endswith("It is tried again for 1 s")
 
 
 def test_where_nobody_listens_no_store_is_made(server: Redis) -> None:
