@@ -49,7 +49,7 @@ def _meet_in_redis(rendezvous: Any) -> None:
 
 
 def store_of(environment: Mapping[str, str], *, timeout: timedelta) -> Any:
-    """The store of this rank's attempt. Raises `DistNetworkError`."""
+    """The store of this rank's attempt. Raises `DistError`."""
     try:
         from holdfast.rendezvous.redis_store import RedisStore
     except ModuleNotFoundError as error:

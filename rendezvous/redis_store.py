@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import redis
 from torch._C._distributed_c10d import Store
-from torch.distributed import DistNetworkError, DistStoreError
+from torch.distributed import DistError, DistNetworkError, DistStoreError
 
 from holdfast.kit.backoff import full_jitter
 from holdfast.rendezvous.orders import SCRIPTS, Command, Orders, family_of
@@ -42,12 +42,17 @@ class _Late(Exception):
     """A key did not come in time."""
 
 
+class _NoNumber(Exception):
+    """A key holds something to which no number can be added."""
+
+
 class RedisStore(Store):
     """What ranks of one attempt of one job tell each other. Safe in several threads.
 
     `attempt` only grows: once a later one has begun, one of an earlier raises `DistStoreError`, and
     writes nothing. So does a key that is not there in time, and a server that does not answer
-    raises `DistNetworkError`: `timeout` bounds both.
+    raises `DistNetworkError`: `timeout` bounds both. One that refuses: `DistError`, for no peer is
+    lost.
     """
 
     timeout: timedelta
@@ -101,7 +106,7 @@ class RedisStore(Store):
     def add(self, key: str, amount: int) -> int:
         try:
             return int(self._script("ADD", [key], next(self._tokens), amount))
-        except redis.ResponseError as error:
+        except _NoNumber as error:
             raise DistStoreError(f"{key} holds no number, so nothing can be added") from error
 
     def append(self, key: str, value: str | bytes) -> None:
@@ -171,7 +176,7 @@ class RedisStore(Store):
             except redis.exceptions.NoScriptError:
                 self._once([("SCRIPT LOAD", text) for text in SCRIPTS.values()], (), deadline)
             except redis.AuthenticationError as error:
-                raise DistNetworkError(f"{self._named} wants a password: {error}") from error
+                raise DistError(f"{self._named} wants a password: {error}") from None
             except (redis.ConnectionError, redis.TimeoutError) as error:
                 pause_s = next(pauses)
                 if time.monotonic() + pause_s >= deadline:
@@ -211,10 +216,14 @@ class RedisStore(Store):
     def _reply(self, connection: Any, left_s: float) -> Any:
         try:
             return connection.read_response(timeout=left_s + ANSWER_SPARE_S, disable_decoding=True)
+        except redis.exceptions.NoScriptError:
+            raise
         except redis.ResponseError as error:
             word, _, newest = str(error).partition(" ")
+            if word == "NONUMBER":
+                raise _NoNumber from error
             if word != "OVER":
-                raise
+                raise DistError(f"{self._named} refuses: {error}") from None
             why = f"attempt {self._orders.attempt} is over: attempt {newest} has begun"
             raise DistStoreError(f"{why}; nothing is written") from None
 

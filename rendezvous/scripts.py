@@ -88,7 +88,9 @@ return 1
 """The first so many of a family are wanted in one piece: now, or by the set that makes them all."""
 
 ADD = f"""{_FENCE}{_ONCE}
-local sum = string.format('%d', tonumber(value(key) or '0') + tonumber(ARGV[5]))
+local had = tonumber(value(key) or '0')
+if not had then return redis.error_reply('NONUMBER') end
+local sum = string.format('%d', had + tonumber(ARGV[5]))
 put(key, sum)
 return tonumber(once(sum))
 """

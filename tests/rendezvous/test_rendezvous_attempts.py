@@ -11,7 +11,7 @@ from redis_server import redis_server, stores_on
 
 pytest.importorskip("torch")
 import redis as client
-from torch.distributed import DistNetworkError, DistStoreError
+from torch.distributed import DistError, DistNetworkError, DistStoreError
 
 from holdfast.lab.redis import Redis
 from holdfast.rendezvous import redis_store
@@ -113,6 +113,22 @@ def test_who_waits_for_a_server_that_is_away_says_so_once(
     assert told.endswith("It is tried again for 1 s")
 
 
+def test_a_server_that_refuses_is_named(server: Redis, seen: client.Redis) -> None:
+    with stores_on(server, "job") as opened:
+        store = opened()
+        store.set("a", "1")
+        seen.config_set("min-replicas-to-write", "1")
+        for write in (
+            lambda: store.add("n", 1),
+            lambda: store.set("a", "2"),
+            lambda: store.wait(["a"]),
+        ):
+            with pytest.raises(DistError, match=f"the rendezvous at {server.url} refuses: "):
+                write()
+        seen.config_set("min-replicas-to-write", "0")
+        assert store.get("a") == b"1"
+
+
 def test_where_nobody_listens_no_store_is_made(server: Redis) -> None:
     server.stop()
     with pytest.raises(DistNetworkError, match="Is it running, and reachable"):
@@ -185,7 +201,7 @@ def test_a_wrong_password_is_no_server_that_is_away(server: Redis, seen: client.
     seen.config_set("requirepass", "secret")
     with RedisStore(server.url, job="job", attempt=1, password="secret") as store:
         store.set("a", "1")
-    with pytest.raises(DistNetworkError, match="password"):
+    with pytest.raises(DistError, match="password"):
         RedisStore(server.url, job="job", attempt=1, timeout=SHORT)
 
 
