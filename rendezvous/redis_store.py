@@ -29,6 +29,9 @@ CONNECT_LIMIT_S = 5.0
 ANSWER_SPARE_S = 5.0
 """Beyond the wait that the server was asked for, until its connection is given up."""
 
+ANSWERS_IN_S = 10.0
+"""What asks for no wait is asked again after so long: its server stands still."""
+
 SILENT_S = 2.0
 """A server that is away longer is told of: its ranks stand still, and nobody else knows why."""
 
@@ -200,7 +203,8 @@ class RedisStore(Store):
         try:
             until = [self._orders.wait(key, left_s) for key in waits]
             connection.send_packed_command(connection.pack_commands([*orders, *until]))
-            replies = [self._reply(connection, left_s) for _ in orders]
+            at_once_s = min(left_s, ANSWERS_IN_S)
+            replies = [self._reply(connection, at_once_s) for _ in orders]
             for key in waits:
                 found = self._reply(connection, left_s)
                 if found is None:

@@ -1,13 +1,17 @@
 """A store of an earlier attempt, a server that dies, a connection that breaks."""
 
+import os
+import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
 from redis_server import redis_server, stores_on
+from waiting import eventually
 
 pytest.importorskip("torch")
 import redis as client
@@ -111,6 +115,30 @@ def test_who_waits_for_a_server_that_is_away_says_so_once(
     [told] = caplog.messages
     assert told.startswith(f"the rendezvous at {server.url} does not answer: ")
     assert told.endswith("It is tried again for 1 s")
+
+
+def test_a_server_that_stands_still_is_asked_again(
+    server: Redis,
+    seen: client.Redis,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(redis_store, "ANSWERS_IN_S", 0.1)
+    monkeypatch.setattr(redis_store, "ANSWER_SPARE_S", 0.1)
+    monkeypatch.setattr(redis_store, "SILENT_S", 0.1)
+    with stores_on(server, "job") as opened:
+        store = opened()
+        pid = int(seen.info("server")["process_id"])
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            with ThreadPoolExecutor(1) as pool:
+                done = pool.submit(store.set, "a", "1")
+                eventually(lambda: bool(caplog.messages))
+                os.kill(pid, signal.SIGCONT)
+                done.result(60)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert store.get("a") == b"1"
 
 
 def test_a_server_that_refuses_is_named(server: Redis, seen: client.Redis) -> None:
