@@ -189,9 +189,9 @@ class RedisStore(Store):
                     told = True
                     limit_s = timeout.total_seconds()
                     _LOG.warning(
-                        "%s does not answer: %s It is tried again for %.0f s",
+                        "%s does not answer: %s. It is tried again for %.0f s",
                         self._named,
-                        error,
+                        str(error).rstrip("."),
                         limit_s,
                     )
                 threading.Event().wait(pause_s)
