@@ -54,7 +54,7 @@ ENDS_WITHIN_S = 5.0
 
 
 def _place() -> Path:
-    return folder(os.environ, os.getuid())
+    return folder(os.environ, os.getuid()).absolute()  # the server's working directory is /
 
 
 def _modules(script: str) -> list[str]:

@@ -144,3 +144,11 @@ def _pids(host: Path) -> dict[str, int] | None:
 
 def _below(pid: int, name: str) -> list[psutil.Process]:
     return [each for each in psutil.Process(pid).children() if each.name() == name]
+
+
+def test_a_folder_may_be_named_from_where_it_is_typed(shell: Shell) -> None:
+    shell.told = {"HOLDFAST_WARM_DIR": "w"}
+    done = shell.holdfast("warm", "-n", "1")
+    assert done.returncode == 0, done.stderr
+    assert status(shell)["there"]
+    assert "has ended" in shell.holdfast("warm", "--stop").stdout
