@@ -25,7 +25,9 @@ def surroundings() -> dict[str, str]:
     found["ignored signals"] = f"{int(status['SigIgn'], 16) & ~SET_ANEW:x}"
     found["blocked signals"] = status["SigBlk"].strip()
     found |= {f"{name} namespace": _link(f"ns/{name}") for name in NAMESPACES}
-    found |= {f"limit: {line[:26].strip()}": line[26:].strip() for line in _lines("limits")[1:]}
+    found |= {
+        f"limit: {line[:26].strip()}": " ".join(line[26:].split()) for line in _lines("limits")[1:]
+    }
     root = os.stat("/")
     return found | {
         "control group": " ".join(_lines("cgroup")),
