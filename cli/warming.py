@@ -52,6 +52,10 @@ MODULES = (
 """What nearly every script needs; the last one comes with the first optimizer."""
 ENDS_WITHIN_S = 5.0
 
+THREADS_DIFFER = (
+    " (ranks have it from -n, unless you set it: begin this one with the -n of your runs)"
+)
+
 
 def _place() -> Path:
     return folder(os.environ, os.getuid()).absolute()  # the server's working directory is /
@@ -145,10 +149,20 @@ def status(*, json: bool) -> int:
     if json:
         as_json({"there": told is not None, **(msgspec.to_builtins(told) if told else {})})
     elif told is None:
-        say("none is there. Start one: holdfast warm")
+        say(_why_none(_place()))
     else:
         _show(told)
     return exitcodes.OK
+
+
+def _why_none(place: Path) -> str:
+    try:
+        pid = _holder(place)
+    except (FileNotFoundError, ValueError):
+        pid = None
+    if pid is not None:
+        return f"pid {pid} does not answer yet: it still imports, or hangs (--stop ends it)"
+    return "none is there. Start one: holdfast warm"
 
 
 def _show(told: Told) -> None:
@@ -159,7 +173,7 @@ def _show(told: Told) -> None:
     if told.stale:
         say(f"no run takes it any more: {told.stale}. End it, and start another: --stop")
     for why in told.refused:
-        say(f"not taken: {why}")
+        say(f"not taken: {why}{THREADS_DIFFER if 'OMP_NUM_THREADS' in why else ''}")
 
 
 def stop(*, json: bool) -> int:
