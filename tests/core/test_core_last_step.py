@@ -168,6 +168,25 @@ def test_a_node_that_falls_silent_while_it_saves_is_no_fault(over):
     assert (over.evicted, over.job.places) == ([], ("n0", "n1"))
 
 
+def test_a_step_that_no_node_has_any_more_is_told(storing):
+    """As where a driver is killed whose nodes are on its machine, and end with it."""
+    storing.ends_well(sealed=True)
+    storing.answer(stored=[(10, 1)])
+    assert storing.phase is Phase.SUCCEEDED
+    told = "what ranks of job had in memory is gone from n0, n1; step 10 is the last in its store"
+    assert any(told in each for each in storing.whys)
+
+
+def test_a_step_that_is_lost_while_it_is_saved_is_told(over):
+    over.answer(snapshots=[(17, 1)], stored=[(10, 1)])
+    over.connect("n1", "n1-second")
+    over.answer(snapshots=[(17, 1)], stored=[(10, 1)], empty=["n1"])
+    assert over.phase is over.end
+    assert over.job.save == Stored(step=17, epoch=1), "people are told"
+    told = "step 17 of job is not saved; step 10 is the last in its store: it is in no node's"
+    assert any(told in each for each in over.whys)
+
+
 def test_no_other_node_is_taken_for_one_that_is_lost(training):
     life = training(task=STORING, spare=1)
     life.ends_well(sealed=True)

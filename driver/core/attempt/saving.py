@@ -18,6 +18,9 @@ from holdfast.driver.core.state.restore_point import Where, best
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.messages import Stored
 
+NAMED = 8
+"""Nodes that a line has room for."""
+
 
 def unsaved(turn: Turn, job: Job) -> Stored | None:
     """What a restart would go back to, where only the nodes' memory has it."""
@@ -58,9 +61,25 @@ def is_saved(turn: Turn, job: Job) -> bool:
         rests = job.ends is None and job.wanted is Wanted.SUSPEND
         begin(turn, job, point, by_s=None if rests else turn.now + job.plan.grace_s)
         turn.job(job.name, waiting=f"its last step, {point.step}, goes to the store")
-    if point is None:
+    if point is None and not _is_lost(turn, job):
         turn.job(job.name, save=None, saving=None)
     return point is None or not is_awaited(turn, job.name)
+
+
+def _is_lost(turn: Turn, job: Job) -> bool:
+    """Whether nobody has the step any more that was to be saved. What the ranks of a job had left
+    that is over, and no node has, is told, too: which step that was nobody knows.
+    """
+    if job.save is not None and not _is_stored(turn, job, job.save):
+        turn.drop_timers(job.name, Timer.SAVE, Timer.SAVE_FAILS)
+        _do_without(turn, job, job.save, "it is in no node's memory any more")
+        return True
+    kept = job.ends is not None and any(each.status.sealed for each in job.exits)
+    bare = [node for node, quiet in _saving(turn, job) if not quiet.snapshots]
+    if kept and bare:
+        told = f"what ranks of {job.name} had in memory is gone from {', '.join(bare[:NAMED])}"
+        turn.say(f"{told}; {_what_is(job)}", job.name)
+    return False
 
 
 def _comes_back(turn: Turn, job: Job) -> bool:
