@@ -273,6 +273,31 @@ def test_a_deadline_bounds_what_a_suspended_job_waits_for_its_store(training):
     assert life.phase is Phase.FAILED
 
 
+def test_a_deadline_fails_no_job_that_somebody_stops(training):
+    life = training(task=STORING, deadline_s=100.0)
+    life.progress(17)
+    life.wait(until_s=life.job.submitted_s + 95)
+    life.do(e.StopRequested(job="job", by="ada"))
+    life.answer(snapshots=[(17, 1)], stored=[(10, 1)])
+    given_up_s = life.now + life.job.plan.grace_s + 1
+    life.wait(until_s=life.job.submitted_s + 101)
+    assert (life.phase, life.job.failure) == (Phase.SUSPENDING, None)
+    life.wait(until_s=given_up_s)
+    assert life.phase is Phase.STOPPED
+
+
+def test_of_a_suspended_job_that_its_deadline_ends_nobody_is_told_that_it_goes_on(training):
+    life = training(task=STORING, deadline_s=100.0)
+    life.progress(17)
+    life.do(e.SuspendRequested(job="job", by="ada"))
+    life.answer(snapshots=[(17, 1)], stored=[(10, 1)])
+    life.wait(until_s=life.job.submitted_s + 101)
+    life.wait(until_s=life.now + life.job.plan.grace_s + 21)
+    assert life.phase is Phase.FAILED
+    told = "step 17 of job is not saved; step 10 is the last in its store"
+    assert any(told in each for each in life.whys)
+
+
 def test_a_notice_that_is_taken_back_does_not_end_the_saving(over):
     over.answer(snapshots=[(17, 1)], stored=[(10, 1)])
     over.do(e.NodeMaintainRequested(node="n1", by="ada", reason="a fan", within_s=None))

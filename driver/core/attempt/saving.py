@@ -158,7 +158,7 @@ def _do_without(turn: Turn, job: Job, point: Stored, why: str) -> None:
 def _what_is(job: Job) -> str:
     """What is left of a job whose last step is not saved."""
     last = known_points.newest_stored(job)
-    if not job.goes_on and job.wanted is not Wanted.SUSPEND:
+    if job.ends is not None or job.wanted not in (Wanted.RUN, Wanted.SUSPEND):
         return f"step {last.step} is the last in its store" if last else "its store has none of it"
     goes_on = f"from step {last.step}, the last in its store" if last else "with what its store has"
     return f"it goes on {goes_on}"

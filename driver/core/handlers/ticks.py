@@ -17,7 +17,7 @@ from holdfast.driver.core.job.epochs import open_epoch
 from holdfast.driver.core.placing import allocation, eviction, move_on_suspicion
 from holdfast.driver.core.placing.allocation import drop_unready, give_back, leave
 from holdfast.driver.core.recovery import facts, next_step
-from holdfast.driver.core.state.model import Failure, Fault, Job, Phase, Timer
+from holdfast.driver.core.state.model import Failure, Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Node, Source
 from holdfast.driver.core.state.orders import calls_for
 from holdfast.driver.core.testing import off_the_job
@@ -212,6 +212,9 @@ def _waits_for(job: Job, other: Job) -> bool:
 
 
 def _overdue(turn: Turn, job: Job) -> None:
+    """One that somebody stops is over anyhow, and no failure for the time that takes."""
+    if job.wanted in (Wanted.STOP, Wanted.DELETE):
+        return
     reason = f"its deadline of {job.plan.deadline_s or 0.0:g} s has passed"
     finish.fail(turn, job.name, Failure(reason=reason))
 
