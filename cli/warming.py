@@ -201,8 +201,31 @@ def _holder(place: Path) -> int | None:
         try:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            return int(lock.read())
+            pid = int(lock.read())
+            if not _has_open(pid, os.fstat(lock.fileno())):
+                fix = "End it from where it was started."
+                raise Stopped(
+                    f"it is of another container, with pid {pid} there.", fix=fix
+                ) from None
+            return pid
     return None
+
+
+def _has_open(pid: int, file: os.stat_result) -> bool:
+    """Whether it is our process: that of another container, which shares this folder, has a number
+    that here may be anybody's.
+    """
+    try:
+        with os.scandir(f"/proc/{pid}/fd") as descriptors:
+            return any(_is(descriptor, file) for descriptor in descriptors)
+    except OSError:
+        return False
+
+
+def _is(descriptor: os.DirEntry[str], file: os.stat_result) -> bool:
+    with suppress(OSError):
+        return os.path.samestat(descriptor.stat(), file)
+    return False
 
 
 def _end(place: Path, pid: int) -> None:

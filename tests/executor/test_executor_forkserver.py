@@ -236,6 +236,22 @@ def test_a_server_that_stands_still_is_waited_for_once(
     assert pid() is None
 
 
+def test_holdfast_warm_stop_kills_nobody_whose_pid_a_server_of_another_container_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = Asking(tmp_path / "w")
+    monkeypatch.setenv(FOLDER, str(made.folder))
+    monkeypatch.setattr(warming, "ENDS_WITHIN_S", 0.2)
+    with subprocess.Popen(["sleep", "1000"]) as bystander:
+        (made.folder / LOCK).write_text(str(bystander.pid))  # the pid that it has there
+        assert main(["warm", "--stop"]) != 0
+        assert bystander.poll() is None
+        bystander.kill()
+    assert f"it is of another container, with pid {bystander.pid} there" in capsys.readouterr().err
+    assert isinstance(made.ask(), Taken)
+    made.close()
+
+
 @pytest.mark.parametrize("hangs", [False, True])
 def test_holdfast_warm_stop_ends_also_one_that_hangs(
     tmp_path: Path,
