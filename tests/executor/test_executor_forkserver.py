@@ -115,6 +115,8 @@ def _around(name: str, value: str) -> Callable[[Asking], dict[str, object]]:
         (_with("LD_PRELOAD", "/lib/x.so"), "the variable LD_PRELOAD has another value"),
         (_with("CUDA_VISIBLE_DEVICES", "1"), "the variable CUDA_VISIBLE_DEVICES has another value"),
         (_with("PYTHONHASHSEED", "7"), "the variable PYTHONHASHSEED has another value"),
+        (_with("NPY_DISABLE_CPU_FEATURES", "X86_V3"), "the variable NPY_DISABLE_CPU_FEATURES has"),
+        (_with("PROMETHEUS_MULTIPROC_DIR", "/x"), "the variable PROMETHEUS_MULTIPROC_DIR has"),
         (_with("LC_ALL", "tr_TR.UTF-8"), "the variable LC_ALL has another value"),
         (_with(READ, "Y"), f"the variable {READ} has another value"),
         (_around("niceness", "5"), "niceness: 0 there, 5 here"),
@@ -177,6 +179,16 @@ def test_there_is_one_in_a_folder(server: Asking) -> None:
     done = subprocess.run(words, env=environment, capture_output=True, check=True)
     assert isinstance(msgspec.json.decode(done.stdout, type=Answer), NotTaken)
     assert isinstance(server.ask(), Taken)
+
+
+def test_a_folder_that_is_not_named_in_full_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(FOLDER, "w")
+    assert main(["warm"]) != 0
+    assert f"Name it in full: {FOLDER}={tmp_path / 'w'}" in capsys.readouterr().err
+    assert not (tmp_path / "w").exists()
 
 
 def test_it_ends_when_nobody_asks_and_leaves_no_socket(tmp_path: Path) -> None:
