@@ -35,3 +35,19 @@ def test_they_all_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: i
     area = Area(slot)
     assert resident_bytes(slot.data) == size
     assert area.place[1] == size
+
+
+def test_the_rest_of_a_slot_is_entered_too_and_to_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only what may be written has pages of its own: what is read is the kernel's page of zeros."""
+    monkeypatch.setattr(pages, "PIECE_BYTES", 2 << 20)
+    size = (5 << 20) + mmap.PAGESIZE
+    with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as area:
+        before = _anonymous_kb()
+        pages.enter(area, to_write=True)
+        assert _anonymous_kb() - before >= size >> 10
+
+
+def _anonymous_kb() -> int:
+    return sum(int(kb) for kb in re.findall(r"^Anonymous: +(\d+) kB", smaps(), re.M))

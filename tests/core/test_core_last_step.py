@@ -7,7 +7,7 @@ from suspects import STORING
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Allocate, Instruct
 from holdfast.driver.core.job.finish import KEPT_EXITS
-from holdfast.driver.core.state.model import Phase, Wanted
+from holdfast.driver.core.state.model import Phase, Timer, Wanted
 from holdfast.protocol.messages import RankStatus, Stored
 
 ENDS = {e.StopRequested: Phase.STOPPED, e.SuspendRequested: Phase.SUSPENDED}
@@ -306,3 +306,38 @@ def test_a_notice_that_is_taken_back_does_not_end_the_saving(over):
     over.answer(snapshots=[(17, 1)], stored=[(17, 1), (10, 1)])
     assert over.phase is over.end
     assert not any("is not saved" in each for each in over.whys)
+
+
+def test_a_short_grace_leaves_it_20_s_all_the_same(training):
+    life = training(task=STORING, grace_s=1.0)
+    life.do(e.StopRequested(job="job", by="ada"))
+    life.answer(snapshots=[(17, 1)], stored=[(10, 1)])
+    assert life.job.waiting == "its last step, 17, goes to the store"
+    life.wait(until_s=life.now + life.policy.quiet_s - 1)
+    assert (life.phase, life.policy.quiet_s) == (Phase.SUSPENDING, 20.0)
+
+
+def test_nothing_is_waited_for_where_the_store_gets_no_checkpoints(training):
+    life = training(task=replace(STORING, store_interval_steps=0))
+    life.ends_well(sealed=True)
+    assert life.phase is Phase.SUCCEEDED
+
+
+def test_one_rank_that_keeps_snapshots_is_enough(storing):
+    last = [RankStatus(rank=k, state="exited", exit_code=0, sealed=k == 0) for k in range(4)]
+    where = {"job": "job", "epoch": storing.job.epoch}
+    storing.do(e.RanksExited(**where, node="n0", exits=tuple(last[:2])))
+    storing.do(e.RanksExited(**where, node="n1", exits=tuple(last[2:])))
+    assert storing.phase is Phase.SUSPENDING
+
+
+def test_a_job_that_has_ended_waits_for_no_time(over):
+    over.answer(snapshots=[(17, 1)], stored=[(17, 1)])
+    assert (over.phase, dict(over.job.timers)) == (over.end, {})
+
+
+def test_a_suspended_job_keeps_its_deadline(training):
+    life = training(task=STORING, deadline_s=1_000.0)
+    life.do(e.SuspendRequested(job="job", by="ada"))
+    life.answer(snapshots=[(10, 1)], stored=[(10, 1)])
+    assert (life.phase, set(life.job.timers)) == (Phase.SUSPENDED, {Timer.DEADLINE})

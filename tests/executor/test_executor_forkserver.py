@@ -1,11 +1,13 @@
 """The fork server by itself: who gets something of it, and what it is asked by."""
 
+import mmap
 import os
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -34,6 +36,7 @@ from holdfast.protocol.forkserving import (
     Taken,
     Tell,
     Told,
+    why_not_private,
 )
 
 READ = "MPMATH_STRICT"
@@ -66,13 +69,14 @@ class Asking:
             log=str(self.folder / "host.log"),
         )
         fields = {
+            "program": program,
             "imports": self.environment,
             "surroundings": surroundings(),
             "marks": {"HOLDFAST_RUN_ID": "0123"},
             "workdir": "/",
             "umask": 0o022,
         }
-        return Process(program=program, lifeline=9, **(fields | more))  # type: ignore[arg-type]
+        return Process(lifeline=9, **(fields | more))  # type: ignore[arg-type]
 
     def ask(self, **more: object) -> Answer:
         return asked(self.folder, self.wanted(**more), self.lifeline)
@@ -285,3 +289,77 @@ def test_holdfast_warm_stop_ends_also_one_that_hangs(
     assert main(["warm", "--stop"]) == 0
     assert capsys.readouterr().out == "none was there\n"
     made.close()
+
+
+def test_what_it_forks_is_as_it_was_asked_for(server: Asking, tmp_path: Path) -> None:
+    """`json.tool` reads a file in its working folder, and writes another one there."""
+    os.mkfifo(tmp_path / "in")
+    log = tmp_path / "log"
+    log.write_text("before\n")
+    program = Program(
+        module="json.tool",
+        title="tool",
+        arguments=("in", "out"),
+        environment=dict(os.environ),
+        log=str(log),
+    )
+    answer = server.ask(program=program, workdir=str(tmp_path), umask=0o077)
+    assert isinstance(answer, Taken)
+    told = Path(f"/proc/{answer.pid}")
+    with (tmp_path / "in").open("w") as writing:
+        assert b"HOLDFAST_RUN_ID=0123\0" in (told / "environ").read_bytes()
+        assert os.getsid(answer.pid) == answer.pid
+        lifeline = os.readlink(told / "fd/9")
+        assert lifeline == os.readlink(f"/proc/self/fd/{server.lifeline}")
+        writing.write("{}")
+    eventually(lambda: not told.exists(), "it ends, and is reaped")
+    assert log.read_text().startswith("before\n")
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o600
+
+
+def test_who_only_looks_does_not_keep_it(tmp_path: Path) -> None:
+    made = Asking(tmp_path / "w", idle_s=1.0)
+
+    def over() -> bool:
+        with suppress(NotForked):
+            asked(made.folder, Tell())
+        return made.process.poll() is not None
+
+    eventually(over, "it ends though it is looked at")
+    made.close()
+
+
+def test_a_folder_of_another_user_is_not_believed(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    assert not why_not_private(tmp_path, os.getuid())
+    assert why_not_private(tmp_path, os.getuid() + 1).endswith("belongs to another user")
+
+
+def test_a_package_that_is_installed_is_noticed_and_a_library_that_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages, library = tmp_path / "packages", tmp_path / "lib.so"
+    packages.mkdir()
+    library.write_bytes(b"x" * 4_096)
+    monkeypatch.setattr("site.getsitepackages", lambda: [str(packages)])
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ):
+        files = Files()
+        assert not files.changed()
+        library.write_bytes(b"y" * 4_097)
+        assert files.changed().startswith(str(library))
+        files = Files()
+        (packages / "new").mkdir()
+        assert files.changed().startswith(str(packages))
+
+
+def test_all_that_a_process_inherits_is_compared() -> None:
+    status = ("Uid", "Gid", "Groups", "CapEff", "NoNewPrivs", "Seccomp", "Cpus_allowed_list")
+    others = ("control group", "out-of-memory score", "personality", "niceness", "root folder")
+    spaces = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")
+    assert set(surroundings()) >= {
+        *(f"{name} (/proc/self/status)" for name in status),
+        *(f"{name} namespace" for name in spaces),
+        *others,
+        *("limit: Max open files", "ignored signals", "blocked signals", "scheduling policy"),
+        *("interpreter", "environment of Python", "version of Python"),
+    }

@@ -72,3 +72,27 @@ def test_what_carries_a_mark_is_killed_once_also_where_time_is_up_before() -> No
             assert process.wait(DEADLINE_S) < 0
         finally:
             process.kill()
+
+
+def test_a_run_that_has_a_process_keeps_its_memory_though_its_keeper_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "SHARED_MEMORY", tmp_path)
+    for run in ("ours", "theirs"):
+        (tmp_path / f"holdfast-{run}").mkdir()
+        (tmp_path / f"holdfast-{run}" / memory.MARK).touch()
+    monkeypatch.setenv(processes.RUN_MARK, "ours")
+    monkeypatch.setattr(processes, "marked", lambda: iter([os.getpid()]))
+    monkeypatch.setattr(processes, "environment_of", lambda _: {processes.RUN_MARK: "theirs"})
+    assert memory.live_runs() == {"ours", "theirs"}
+    assert memory.sweep_memory() == []
+
+
+def test_a_mark_that_is_a_link_is_none_of_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "SHARED_MEMORY", tmp_path)
+    (tmp_path / "holdfast-x").mkdir()
+    (tmp_path / "elsewhere").touch()
+    (tmp_path / "holdfast-x" / memory.MARK).symlink_to(tmp_path / "elsewhere")
+    assert memory.sweep_memory() == []

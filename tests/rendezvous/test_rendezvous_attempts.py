@@ -1,10 +1,12 @@
 """A store of an earlier attempt, a server that dies, a connection that breaks."""
 
+import gc
 import os
 import signal
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -253,3 +255,36 @@ def test_a_wait_that_is_interrupted_holds_nobody_up(
         next_one.start()
         next_one.join(10)
         assert not next_one.is_alive(), "it goes behind no wait of before"
+
+
+def test_what_is_written_again_lasts_anew(server: Redis, seen: client.Redis) -> None:
+    with stores_on(server, "job") as opened:
+        store = opened()
+        store.set("a", "1")
+        [key] = [key for key in seen.scan_iter() if key.endswith(":k:a")]
+        seen.expire(key, 60)
+        store.set("a", "2")
+        assert seen.ttl(key) > 60
+
+
+def test_of_many_that_are_missing_some_are_named(server: Redis) -> None:
+    with stores_on(server, "job", timeout=SHORT) as opened:
+        keys = [f"k{number}" for number in range(redis_store.NAMED + 1)]
+        with pytest.raises(DistStoreError, match=r"11 of 11 keys were set by no rank: .*k9, …$"):
+            opened().wait(keys)
+
+
+def test_a_store_that_only_torch_keeps_goes_on_and_one_that_is_closed_has_no_connection(
+    server: Redis, seen: client.Redis
+) -> None:
+    before = len(seen.client_list())
+    store = RedisStore(server.url, job="job", attempt=1, timeout=SHORT)
+    kept = weakref.ref(store)
+    del store
+    gc.collect()
+    found = kept()
+    assert found is not None
+    found.set("a", "1")
+    assert len(seen.client_list()) == before + 1
+    found.close()
+    eventually(lambda: len(seen.client_list()) == before, "its connection ends")
