@@ -28,7 +28,6 @@ from holdfast.kit.files import private_folder
 from holdfast.protocol import exitcodes
 from holdfast.protocol.counts import plural
 from holdfast.protocol.forkserving import (
-    FOLDER,
     LOCK,
     LOG,
     SOCKET,
@@ -80,10 +79,6 @@ def _environment(ranks: str) -> dict[str, str]:
 def start(script: str, ranks: str, idle_s: float, *, json: bool) -> int:
     """Have one, that has imported all it is to import; an exit code. Raises `Stopped`."""
     place, modules, environment = _place(), _modules(script), _environment(ranks)
-    if not place.is_absolute():
-        why = f"{place}: a run finds it from any folder by an absolute path alone."
-        fix = f"Name it in full: {FOLDER}={place.absolute()}"
-        raise Stopped(why, fix=fix, code=exitcodes.CONFIGURATION)
     if (told := _told(place)) is not None:
         raise Stopped(
             f"there is one already, with pid {told.pid}.",

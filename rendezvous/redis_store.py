@@ -73,7 +73,10 @@ class RedisStore(Store):
         self.set_timeout(timeout)
         secret = {} if password is None else {"password": password}
         self._pool = redis.ConnectionPool.from_url(
-            url, socket_connect_timeout=CONNECT_LIMIT_S, **secret
+            url,
+            socket_connect_timeout=CONNECT_LIMIT_S,
+            socket_timeout=ANSWER_SPARE_S,  # redis-py 6 has no limit of its own
+            **secret,
         )
         self._hang_up = weakref.finalize(self, self._pool.disconnect)
         self._named = f"the rendezvous at {url}"

@@ -1,7 +1,6 @@
 """Whether ranks could meet in a Redis: asked of what a person types, before anything is started."""
 
 import os
-from datetime import timedelta
 
 from pydantic import ValidationError
 
@@ -23,10 +22,10 @@ def wrong_with(url: str) -> str:
         import redis
     except ModuleNotFoundError:
         return NO_LIBRARY
-    limit_s = timedelta(seconds=PATIENCE_S).total_seconds()
+    limits = {"socket_connect_timeout": PATIENCE_S, "socket_timeout": PATIENCE_S}
     secret = {"password": os.environ[PASSWORD]} if PASSWORD in os.environ else {}
     try:
-        with redis.Redis.from_url(url, socket_connect_timeout=limit_s, **secret) as client:
+        with redis.Redis.from_url(url, **limits, **secret) as client:
             version = str(client.info("server")["redis_version"])
     except redis.AuthenticationError as error:
         return f"{url} asks for a password ({error}). Set {PASSWORD}."

@@ -185,16 +185,6 @@ def test_there_is_one_in_a_folder(server: Asking) -> None:
     assert isinstance(server.ask(), Taken)
 
 
-def test_a_folder_that_is_not_named_in_full_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv(FOLDER, "w")
-    assert main(["warm"]) != 0
-    assert f"Name it in full: {FOLDER}={tmp_path / 'w'}" in capsys.readouterr().err
-    assert not (tmp_path / "w").exists()
-
-
 def test_it_ends_when_nobody_asks_and_leaves_no_socket(tmp_path: Path) -> None:
     made = Asking(tmp_path / "w", idle_s=0.01)
     assert made.process.wait(60) == 0
