@@ -220,9 +220,14 @@ def test_a_save_whose_datanode_dies_in_its_middle_is_tried_again_elsewhere(
     job, agent = Job(tmp_path, store_url=url, elements=32_000_000), start()
     job.save(INTERVAL)
     agent.give(job.order(0))
-    eventually(hdfs.writers, "a DataNode has some of it")
-    os.kill(agent.pid, signal.SIGSTOP)
-    (nth,) = hdfs.writers()
+
+    def stopped_in_its_middle() -> list[int]:
+        os.kill(agent.pid, signal.SIGSTOP)
+        if not (found := hdfs.writers()):
+            os.kill(agent.pid, signal.SIGCONT)
+        return found
+
+    (nth,) = eventually(stopped_in_its_middle, "a DataNode has some of it")
     hdfs.kill_datanode(nth)
     os.kill(agent.pid, signal.SIGCONT)
     assert not [one for one in whole(store) if isinstance(one, Stored)], "nothing half published"

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from holdfast.cli import status
-from holdfast.protocol.collectives import environment
 from holdfast.protocol.faults import Kind
 
 
@@ -97,11 +96,3 @@ def test_which_process_each_rank_is_is_told_of_few() -> None:
     assert status._pids(job | {"phase": "Failed"}) == []
     many = {str(rank): rank for rank in range(status.TOLD_PIDS + 1)}
     assert status._pids(job | {"places": [{"pids": many}]}) == []
-
-
-def test_where_ranks_meet_is_told_where_it_is_not_as_usual() -> None:
-    usual = {"rendezvous": "", "communication": environment()}
-    assert status._meets(usual) == []
-    assert status._meets({}) == [], "a driver of before"
-    own = {"rendezvous": "redis://h/0", "communication": environment(ib_retries=5)}
-    assert status._meets(own) == ["meets   redis://h/0 · NCCL_IB_RETRY_CNT=5"]
