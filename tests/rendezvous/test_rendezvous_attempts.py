@@ -147,11 +147,11 @@ def test_a_server_that_refuses_is_named(server: Redis, seen: client.Redis) -> No
     with stores_on(server, "job") as opened:
         store = opened()
         store.set("a", "1")
-        seen.config_set("min-replicas-to-write", "1")
+        seen.replicaof("127.0.0.1", "1")  # where nobody is: it takes no writes any more
         for write in (lambda: store.add("n", 1), lambda: store.set("a", "2")):
             with pytest.raises(DistError, match=f"the rendezvous at {server.url} refuses: "):
                 write()
-        seen.config_set("min-replicas-to-write", "0")
+        seen.replicaof("NO", "ONE")
         assert store.get("a") == b"1"
 
 
