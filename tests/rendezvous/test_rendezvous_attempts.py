@@ -108,7 +108,7 @@ def test_a_dead_server_is_told_in_time_and_tried_again(server: Redis) -> None:
 def test_who_waits_for_a_server_that_is_away_says_so_once(
     server: Redis, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_store, "SILENT_S", 0.1)
+    monkeypatch.setattr(redis_store, "SILENT_S", 0.0)
     with stores_on(server, "job", timeout=timedelta(seconds=1)) as opened:
         store = opened()
         server.stop()
