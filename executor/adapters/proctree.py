@@ -11,13 +11,15 @@ from contextlib import suppress
 
 from holdfast.kit import procstat
 
+LOOKS = 3
+"""At most: where the processes of others are hidden (hidepid) some never have a parent to see."""
+
 
 def below(root: int, *, keep: Collection[int] = ()) -> list[int]:
     """Living descendants of `root`, parents first, without `keep` and what is below those."""
     children: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit() and (seen := procstat.stat(int(name))) is not None and seen.acts:
-            children.setdefault(seen.parent, []).append(int(name))
+    for pid, parent in _parents().items():
+        children.setdefault(parent, []).append(pid)
     found: list[int] = []
     todo = [root]
     for pid in todo:
@@ -25,6 +27,23 @@ def below(root: int, *, keep: Collection[int] = ()) -> list[int]:
         found += mine
         todo += mine
     return found
+
+
+def _parents() -> dict[int, int]:
+    """Of all that live, each one's parent.
+
+    Who is read before its parent ends, and the parent after, hangs on nobody: it has another
+    parent by then, and all are looked at once more.
+    """
+    for _ in range(LOOKS):
+        seen = {
+            int(name): stat.parent
+            for name in os.listdir("/proc")
+            if name.isdigit() and (stat := procstat.stat(int(name))) is not None and stat.acts
+        }
+        if all(parent in seen or not parent for parent in seen.values()):
+            break
+    return seen
 
 
 def signal_all(pids: Collection[int], number: signal.Signals) -> None:
