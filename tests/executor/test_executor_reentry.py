@@ -267,6 +267,7 @@ def train():
         if dist.get_rank() < 2:
             dist.all_reduce(x, group=pair)
         if dist.get_rank() == 3 and os.path.exists(sys.argv[1]):
+            print("sleeps", flush=True)
             time.sleep(1000)
 
 holdfast.run(train)
@@ -299,6 +300,7 @@ async def test_ranks_that_wait_for_one_that_sleeps_are_freed(node: Any) -> None:
     task = node.python(GLOO, str(held))
     pids = await began(node, task, 4)
     held.touch()
+    await eventually_async(lambda: "sleeps" in node.output(3), "one that is in no wait of gloo's")
     after = await began(node, task, 4)
     assert after[3] == pids[3], "who slept"
     assert sum(pid in pids for pid in after) >= 2
