@@ -35,7 +35,11 @@ def pin(memory: Mapped, device: torch.device) -> None:
     if memory not in _ASKED:
         _ASKED.add(memory)
         thread = Thread(target=_ask, args=(memory, device), name="pin", daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            _LOG.warning("a slot is not pinned (%s); copies take longer", error)
+            return
         thread.join()
 
 

@@ -1,5 +1,6 @@
 """Work in pieces by several threads: all of it, once, however many threads there are."""
 
+import logging
 from threading import Thread
 
 import pytest
@@ -24,3 +25,22 @@ def test_where_no_more_threads_are_to_be_had_one_does_all(monkeypatch: pytest.Mo
     done: list[int] = []
     threads.by_threads(3, done.append, threads=4, name="work")
     assert done == [0, 1, 2]
+
+
+@pytest.mark.torch
+def test_a_slot_that_no_thread_can_pin_is_copied_to_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    torch = pytest.importorskip("torch")
+    from holdfast.checkpoint import pinning
+
+    class Mapped:
+        place = (0, 0)
+
+    def refused(self: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(Thread, "start", refused)
+    with caplog.at_level(logging.WARNING, "holdfast.checkpoint"):
+        pinning.pin(Mapped(), torch.device("cuda", 0))
+    assert "a slot is not pinned (can't start new thread)" in caplog.text
