@@ -58,6 +58,18 @@ def main_thread(pid: int) -> tuple[int, float] | None:
         return None
 
 
+def kept_waiting_s(pid: int) -> float:
+    """For how long its threads wanted a core and had none, all together, since they began: the
+    second number of schedstat, Documentation/scheduler/sched-stats. 0 where nobody can tell.
+    """
+    total_ns = 0
+    with suppress(*GONE, IndexError, ValueError):  # a kernel may not count them
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/schedstat", "rb") as file:
+                total_ns += int(file.read().split()[1])
+    return total_ns / 1e9
+
+
 def children(pid: int) -> list[int]:
     """Children of all threads of `pid`; those found so far where it ends meanwhile."""
     found: list[int] = []

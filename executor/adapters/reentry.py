@@ -15,6 +15,7 @@ from contextlib import suppress
 import msgspec
 
 from holdfast.executor.adapters.children import Children, OnExit
+from holdfast.kit import procstat
 from holdfast.kit.ids import new_id
 from holdfast.protocol.messages import Seat
 from holdfast.protocol.reentry import AtRest, Begin, Enter, Rest
@@ -23,6 +24,9 @@ REST_LIMIT_S = 1.5
 """From the order to rest until a rank has left its function and its groups: what `finally` blocks
 may take. Some ranks in gloo wait on in torch 2.15 though their connections are closed, and are
 forked."""
+STARVED_LIMIT_S = 6.0
+"""How much longer than that where it gets no core meanwhile, at most. (Beside ten busy loops on two
+cores ranks that only slept took up to 2 s.)"""
 MAX_PACKET_BYTES = 65_536
 _CREDENTIALS = struct.Struct("3i")
 """Of the other end, unix(7): pid, user, group."""
@@ -73,13 +77,18 @@ class Reentry:
             self._send(pid, Rest())
 
     async def rested(self) -> set[int]:
-        """Once all that were asked rest; those that did not in time are ranks as before."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(REST_LIMIT_S):
-                while any(self._is_moving(pid) for pid in self._asked):
-                    self._changed.clear()
-                    await self._changed.wait()
-        late = {pid for pid in self._asked if self._is_moving(pid)}
+        """Once all that were asked rest; those that did not in time are ranks as before.
+
+        Time in which one wanted a core and had none does not count.
+        """
+        begun_s = asyncio.get_running_loop().time()
+        before = {pid: procstat.kept_waiting_s(pid) for pid in self._asked}
+        until_s = begun_s
+        while (limit_s := begun_s + REST_LIMIT_S + self._starved_s(before)) > until_s:
+            until_s = limit_s
+            if await self._all_rest(until_s):
+                break
+        late = self._moving
         for pid in late:
             self._forget(pid)
         self._asked = set()
@@ -108,6 +117,23 @@ class Reentry:
             self._forget(pid)
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+    async def _all_rest(self, until_s: float) -> bool:
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until_s):
+                while self._moving:
+                    self._changed.clear()
+                    await self._changed.wait()
+        return not self._moving
+
+    def _starved_s(self, before: Mapping[int, float]) -> float:
+        """For how long the worst of those that move still was kept waiting since `before`."""
+        waits = (procstat.kept_waiting_s(pid) - before[pid] for pid in self._moving)
+        return min(max(waits, default=0.0), STARVED_LIMIT_S)
+
+    @property
+    def _moving(self) -> set[int]:
+        return {pid for pid in self._asked if self._is_moving(pid)}
 
     def _can_rest(self, pid: int) -> bool:
         return pid in self._entrants and self._entrants[pid].place is not None

@@ -5,6 +5,8 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -111,6 +113,48 @@ async def test_what_does_not_come_to_rest_in_time_is_ended_and_forked(
     assert before[1] not in node.below()
     assert node.output(1).startswith("attempt")
     assert below
+
+
+BURNS = """
+import os, time
+os.sched_setaffinity(0, {{{core}}})
+print("burns", flush=True)
+while time.thread_time() < {most_s}: pass
+"""
+STARVED = """
+        try:
+            print("stays", flush=True)
+            time.sleep(1000)
+        finally:
+            os.sched_setaffinity(0, {{{core}}})
+            sum(range(30_000_000))  # half a second in C code, which nothing frees"""
+
+
+@contextmanager
+def busy(core: int, others: int) -> Iterator[None]:
+    """A core that so many others want as well."""
+    words = [sys.executable, "-c", BURNS.format(core=core, most_s=20)]
+    burning = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(others)]
+    try:
+        for each in burning:
+            assert each.stdout is not None
+            assert each.stdout.readline()
+        yield
+    finally:
+        for each in burning:
+            each.kill()
+            each.communicate()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_one_that_gets_no_core_is_given_the_time_that_it_lacked(node: Any) -> None:
+    core = min(os.sched_getaffinity(0))
+    task = node.python(SCRIPT.format(hindrance=STARVED.format(core=core)))
+    before = await began(node, task, 2)
+    await eventually_async(lambda: "stays" in node.output(1), "in its function")
+    with busy(core, 5):
+        assert await began(node, task, 2) == before
+    await node.want(None, job=None)
 
 
 @pytest.mark.asyncio(loop_scope="module")
