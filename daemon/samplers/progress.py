@@ -6,6 +6,7 @@ that its executor gives any process. Must not conclude anything: the driver's de
 
 import math
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -53,12 +54,15 @@ class Progress:
     def sample(self, now: float) -> bool:
         """Look at everything once. True where something happened that cannot wait."""
         self._scan()
-        urgent = [self._sampled(path, now) for path in tuple(self._open)]
+        urgent = [self._looked(path, lambda ring: ring.sample(now)) for path in tuple(self._open)]
+        lost = {ring.attempt for ring in self._open.values() if ring.has_just_gone(now)}
+        for path in [path for path, ring in self._open.items() if ring.attempt in lost]:
+            self._looked(path, Ring.recall)
         return any(urgent)
 
-    def _sampled(self, path: Path, now: float) -> bool:
+    def _looked(self, path: Path, look: Callable[["Ring"], bool]) -> bool:
         try:
-            return self._open[path].sample(now)
+            return look(self._open[path])
         except (RingError, OSError) as error:
             self._open.pop(path).close()
             self._refuse(path, error)
@@ -137,6 +141,10 @@ class Ring:
     def pid(self) -> int:
         return int(self._pid)
 
+    @property
+    def attempt(self) -> tuple[str, int]:
+        return self.job, self.epoch
+
     def close(self) -> None:
         self._reader.close()
 
@@ -162,11 +170,21 @@ class Ring:
         ended = self._process != process and self._process in ("T", "t", "Z", "X", "gone")
         return ended or (before.step == 0 < self._seen.step)
 
+    def recall(self) -> bool:
+        """Which collectives it was in is told at once, for one of its peers has ended: of what that
+        did, or of what this one did. False: it is nothing new.
+        """
+        self._recent = self._reader.recent()
+        return False
+
     def _still_s(self, now: float) -> float:
         return now - (self._changed_s if self._changed_s is not None else now)
 
     def gone_s(self, now: float) -> float:
         return 0.0 if self._gone_s is None else now - self._gone_s
+
+    def has_just_gone(self, now: float) -> bool:
+        return self._gone_s is not None and self.gone_s(now) < TELL_UNTIL_S
 
     def told(self, now: float) -> RankProgress:
         cpu_s, stopped = self._tree()

@@ -282,6 +282,31 @@ def test_still_is_since_progress_and_silent_since_the_pulse(tmp_path: Path) -> N
     assert (seen.still_s, seen.silent_s) == (3.0, 1.0)
 
 
+def test_what_a_rank_was_in_is_told_once_a_peer_has_gone_though_it_goes_on(
+    tmp_path: Path, child: Any
+) -> None:
+    """It may take a second to die of it, and what it was in explains the peer's end."""
+    for rank in (0, 1):
+        recorder = Recorder(RingWriter(tmp_path / f"job.e1.r{rank}.ring", rank=rank, epoch=1))
+        group = recorder.new_group([0, 1])
+        assert group is not None
+        group.enqueue(1, 7 + rank)
+    progress = Progress(tmp_path)
+    progress.sample(1.0)
+    assert [seen.recent for seen in progress.ranks(1.0)] == [(), ()]
+    lost = tmp_path / "job.e1.r0.ring"
+    data = bytearray(lost.read_bytes())
+    data[32:40] = child.pid.to_bytes(8, "little")  # as if the pid had been used again
+    lost.unlink()
+    progress.sample(1.1)
+    lost.write_bytes(data)
+    progress.sample(1.2)
+    told = [[each.collectives for each in seen.recent] for seen in progress.ranks(1.2)]
+    assert told == [[((1, "all_reduce", 7),)], [((1, "all_reduce", 8),)]]
+    progress.sample(1.2 + TELL_UNTIL_S)
+    assert progress.ranks(1.2 + TELL_UNTIL_S)[1].recent == ()
+
+
 def test_how_long_ago_a_rank_started_is_told_until_it_has_trained_for_a_while(
     tmp_path: Path,
 ) -> None:
