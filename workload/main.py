@@ -74,7 +74,7 @@ def run(trainer: Trainer, place: Place, text: torch.Tensor) -> None:
 def resume(trainer: Trainer, checkpointer: Checkpointer) -> None:
     """Load the step that Holdfast says to start from, where there is one."""
     state = trainer.state()
-    if checkpointer.restore(state) is None:
+    if checkpointer.restore(state, shards=trainer.shards()) is None:
         return
     trainer.progress = Progress(step=state["scheduler"]["step"], position=state["data"]["position"])
 
