@@ -115,6 +115,7 @@ class Trainer:
                 key: {one.name: kept[one.start : one.end] for one in zero.ranges}
                 for key, kept in zero.rule.state.items()
             },
+            "shape": self.settings.shape.model,
             "scheduler": {"step": self.progress.step},
             "data": {"position": self.progress.position},
         }

@@ -1,6 +1,7 @@
 """What one layout has saved another goes on from: parameters, and what the optimizer keeps."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -92,3 +93,18 @@ def test_another_model_is_refused_with_what_does_not_fit(
         launch("carry_on", tmp_path, ("1,1,1",), **more)
     assert told in str(failed.value)
     assert "Nothing was changed" in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("shape", "told"),
+    [
+        ({"heads": 6}, "--heads: 6, but the checkpoint's model has 12. Give that."),
+        ({"layers": 1}, "--layers: 1, but the checkpoint's model has 2. Give that."),
+    ],
+)
+def test_so_is_one_that_would_fit(
+    saved: Path, tmp_path: Path, shape: dict[str, int], told: str
+) -> None:
+    more = {"TEST_STEPS": "9", "TEST_FROM": store(saved, FIRST), "TEST_SHAPE": json.dumps(shape)}
+    with pytest.raises(AssertionError, match=re.escape(told)):
+        launch("carry_on", tmp_path, ("1,1,1",), **more)
