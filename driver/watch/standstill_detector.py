@@ -6,6 +6,8 @@ peers is asked of the detector that found it, and what NCCL says is put beside w
 
 from collections.abc import Callable
 
+import msgspec
+
 from holdfast.driver.watch import doubt, jobs, standstill
 from holdfast.driver.watch.collective_diverged import Odd
 from holdfast.driver.watch.detector import Context, Detector
@@ -32,9 +34,11 @@ class Standstills(Detector):
 
     def looked_at(self, job: JobSeen, context: Context) -> Findings:
         expected, name = job.expected, job.expected.job
-        if self._away(name) and jobs.tempo(job)[0].stepped_s is None:
-            return ()  # its ranks wait for that, and nobody is to be named
         still = standstill.begun(self._still.get(name), expected.epoch, job.began_s)
+        if self._away(name) and jobs.tempo(job)[0].stepped_s is None:
+            # its ranks wait for that, nobody is to be named, and their time begins anew after it
+            self._still[name] = msgspec.structs.replace(still, began_s=context.now)
+            return ()
         if jobs.quiet_s(job, context.now) <= jobs.QUIET_S:
             still, findings = standstill.ended(still, expected, jobs.tempo(job)[0])
         else:

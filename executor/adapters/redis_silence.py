@@ -4,6 +4,7 @@ Called by `executor.meeting`. What it answers is no matter: that it wants a pass
 """
 
 import asyncio
+import os
 import ssl
 from urllib.parse import SplitResult, urlsplit
 
@@ -21,7 +22,7 @@ async def silence(url: str, *, within_s: float = PATIENCE_S) -> str:
     except TimeoutError:
         return f"no answer within {within_s:g} s"
     except OSError as error:
-        return (error.strerror or str(error)).lower()
+        return _words(error)
     if line.startswith(LOADS):
         return "it loads what it keeps"
     return "" if line else "it closes the connection"
@@ -34,6 +35,12 @@ def place(url: str) -> str:
         return parts.path
     host = parts.hostname or ""
     return f"[{host}]:{parts.port or PORT}" if ":" in host else f"{host}:{parts.port or PORT}"
+
+
+def _words(error: OSError) -> str:
+    """Python's own numbers, of names that are not known, are below nought."""
+    number = error.errno or 0
+    return os.strerror(number) if number > 0 else error.strerror or str(error)
 
 
 async def _answer(parts: SplitResult) -> bytes:

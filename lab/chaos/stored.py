@@ -1,5 +1,5 @@
-"""A laboratory with a real server beside it that faults are done to: a store, HDFS or S3, or the
-Redis where ranks meet.
+"""A laboratory with something real beside it that faults are done to: a store (HDFS, S3, a disk of
+its own), or the Redis where ranks meet.
 
 Used by `play` for scenarios that name one of `SERVERS`. The nodes are plain processes of this
 machine, for an emulated one reaches no server beside its switch.
@@ -18,7 +18,8 @@ from holdfast.lab import redis
 from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.namespaces import Kind
 from holdfast.lab.redis import Redis
-from holdfast.lab.stores import hdfs, s3
+from holdfast.lab.stores import failing_disk, hdfs, s3
+from holdfast.lab.stores.failing_disk import FailingDisk
 from holdfast.lab.stores.hdfs import Hdfs
 from holdfast.lab.stores.s3 import S3
 
@@ -30,10 +31,12 @@ SMALL_MB = 48
 class StoredLab(Lab):
     """Its jobs' checkpoints go to `server`."""
 
-    def __init__(self, root: Path, server: Hdfs | S3, **sizes: Any) -> None:
+    def __init__(self, root: Path, server: Hdfs | S3 | FailingDisk, **sizes: Any) -> None:
         super().__init__(root, kind=Kind.LOOPBACK, **sizes)
         self.server = server
         self._url = f"s3://{BUCKET}/chaos"
+        if isinstance(server, FailingDisk):
+            self._url = f"{server.url}/chaos"
         if isinstance(server, Hdfs):
             self._url = f"hdfs://{server.address}/chaos"
 
@@ -89,6 +92,7 @@ SERVERS = {
     "hdfs": _Kind(hdfs.running_hdfs, hdfs.missing),
     "s3": _Kind(partial(_with_bucket, 0), s3.missing),
     "s3-small": _Kind(partial(_with_bucket, SMALL_MB), s3.missing),
+    "disk": _Kind(failing_disk.failing_disk, failing_disk.missing),
     "redis": _Kind(redis.running_redis, redis.missing, MetLab),
 }
 """Those that a scenario can name."""
