@@ -27,9 +27,10 @@ async def answering(reply: bytes | None, path: str) -> AsyncIterator[str]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()
-        if reply is not None:
-            writer.write(reply)
-            writer.close()
+        if reply is None:
+            await reader.read()
+        writer.write(reply or b"")
+        writer.close()
 
     server = await asyncio.start_unix_server(serve, path)
     async with server:
