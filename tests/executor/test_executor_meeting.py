@@ -25,16 +25,21 @@ URL = "redis://h:6379/0"
 async def answering(reply: bytes | None, path: str) -> AsyncIterator[str]:
     """Who answers so to whatever comes; None: nothing, and it stays."""
 
+    left = asyncio.Event()
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()
         if reply is None:
             await reader.read()
         writer.write(reply or b"")
         writer.close()
+        await writer.wait_closed()
+        left.set()
 
     server = await asyncio.start_unix_server(serve, path)
     async with server:
         yield f"unix://{path}"
+        await left.wait()
 
 
 @pytest.mark.parametrize(

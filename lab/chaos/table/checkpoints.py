@@ -57,7 +57,7 @@ _ROWS: tuple[Scenario, ...] = (
     Scenario(
         23,
         "store-fails",
-        "the disk of the store fails (EIO) in a save, and all nodes that have it in memory are lost",
+        "the disk of the store fails (EIO) in a save, and all nodes with snapshots are lost",
         user_bug.in_long_steps(store.failing_and(node.all_lost)),
         FROM_REAL_STORE,
         script=BUGGY,
