@@ -101,6 +101,7 @@ class Agent:
             skipped_saves=skips.total + (keeper.skipped if settled else 0),
             skipped_why=reasons[-1] if reasons else keeper.skipped_why if settled else "",
             skipped_in_a_row=skips.in_a_row,
+            unlike=keeper.unlike if settled else None,
             store_error=error,
             saved_bytes=keeper.saved_bytes if settled and given.save else 0,
             store_shared=keeper.shared if settled else None,

@@ -6,7 +6,7 @@ stdout). Pure. An order is whole: it replaces the one before it. The agent ends 
 
 import msgspec
 
-from holdfast.protocol.messages import Peer, Snapshot, Stored, UploadLimits
+from holdfast.protocol.messages import Peer, Snapshot, Stored, Unlike, UploadLimits
 
 
 class AgentOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -55,6 +55,7 @@ class AgentReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     skipped_saves: int = 0  # snapshots and uploads refused so far in this epoch
     skipped_why: str = ""  # why the last one was
     skipped_in_a_row: int = 0  # snapshots that a rank refused since the last it made; the worst one
+    unlike: Unlike | None = None  # ranks that hold no longer alike what they declared so
     store_error: str = ""
     saved_bytes: int = 0  # of a snapshot that was ordered, what this node has in the store so far
     store_shared: bool | None = None  # what the neighbour's node wrote is seen here; None: unknown

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from holdfast.checkpoint import checked, coverage
 from holdfast.checkpoint.coverage import Place
+from holdfast.checkpoint.replicas import Group, differing
 from holdfast.protocol.topology import Axis, Topology
 
 T = TypeVar("T")
@@ -21,6 +22,14 @@ FORMAT = 1
 
 class BadManifest(ValueError):
     """A part or manifest that cannot be believed; the message says why."""
+
+
+class ReplicasDiffer(BadManifest):
+    """What ranks declared the same is not; `groups` says of which and what."""
+
+    def __init__(self, why: str, groups: list[Group]) -> None:
+        super().__init__(why)
+        self.groups = groups
 
 
 class File(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -174,19 +183,19 @@ def apart(manifest: Manifest) -> set[str]:
 
 
 def _check_replicas(parts: tuple[Part, ...]) -> None:
-    """What one rank writes for others has to be what they have, or a mixture comes back."""
-    wrong = [
-        (name, writer, part.rank)
-        for part in parts
-        for name, writer in part.elsewhere.items()
-        if name in part.replicas and part.replicas[name] != parts[writer].replicas.get(name)
-    ]
-    if wrong:
-        name, writer, rank = wrong[0]
-        more = f" ({len({each[0] for each in wrong})} tensors differ)" if len(wrong) > 1 else ""
-        raise BadManifest(
-            f"{name!r} is declared the same on ranks {writer} and {rank}, and is not{more}. Leave "
-            "it out of `replicated`, or of the replicas in `shards`"
+    """What one rank writes for others has to be what they have, or a mixture comes back.
+
+    Raises `ReplicasDiffer`.
+    """
+    if groups := differing(parts):
+        [(writer, held), *others] = groups[0].digests.items()
+        rank = next(rank for rank, digest in others if digest != held)
+        tensors = {group.tensor for group in groups}
+        more = f" ({len(tensors)} tensors differ)" if len(tensors) > 1 else ""
+        raise ReplicasDiffer(
+            f"{groups[0].tensor!r} is declared the same on ranks {writer} and {rank}, and is not"
+            f"{more}. Leave it out of `replicated`, or of the replicas in `shards`",
+            groups,
         )
 
 

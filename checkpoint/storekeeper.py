@@ -25,7 +25,7 @@ from holdfast.checkpoint.timed_store import Answers, Timed
 from holdfast.checkpoint.upload import Upload
 from holdfast.kit.backoff import full_jitter
 from holdfast.kit.clock import Clock
-from holdfast.protocol.messages import Stored
+from holdfast.protocol.messages import Stored, Unlike
 
 POLL_S = 0.1
 RETRY_BASE_S = 0.5
@@ -104,6 +104,11 @@ class StoreKeeper:
     @property
     def skipped_why(self) -> str:
         return self._upload.skipped_why if self._upload else ""
+
+    @property
+    def unlike(self) -> Unlike | None:
+        """Ranks that do not hold any more what they declared to hold alike."""
+        return self._upload.unlike if self._upload else None
 
     @property
     def shared(self) -> bool | None:

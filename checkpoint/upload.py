@@ -22,8 +22,15 @@ from holdfast.checkpoint.layout import (
     parse_folder,
     part_name,
 )
-from holdfast.checkpoint.manifest import BadManifest, decode_part, encode, merge
+from holdfast.checkpoint.manifest import (
+    BadManifest,
+    ReplicasDiffer,
+    decode_part,
+    encode,
+    merge,
+)
 from holdfast.checkpoint.pace import Pace
+from holdfast.checkpoint.replicas import alike, unlike
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.shards import Damaged, write_part
 from holdfast.checkpoint.slot_folder import SlotFolder
@@ -32,6 +39,7 @@ from holdfast.checkpoint.stores import NotStored, Store, open_store
 from holdfast.checkpoint.sweeping import Committed
 from holdfast.checkpoint.words import Seal
 from holdfast.protocol.counts import plural
+from holdfast.protocol.messages import Unlike
 
 READERS = 16
 """Parts that the leader reads at once: a store that is slow to answer is so for each."""
@@ -85,6 +93,8 @@ class Upload:
         self.persisted_step: int | None = None
         self.skipped = 0
         self.skipped_why = ""  # the last one
+        self._alike: frozenset[str] = frozenset()  # what all ranks held alike in the last commit
+        self.unlike: Unlike | None = None  # the first time that they did not any more
 
     def advance(self) -> None:
         """Take the next step, if there is one. Raises `StoreError` (call again) or `Superseded`."""
@@ -275,7 +285,7 @@ class Upload:
             self._skip(1, f"checkpoint of step {step} given up: a rank no longer had it")
             self._deal_with(step)
         elif MANIFEST in there or all(part_name(rank) in there for rank in world):
-            if MANIFEST in there or self._commit(folder):
+            if MANIFEST in there or self._commit(step):
                 self.persisted_step = step
                 self._sweep(self._committed(step))
             self._deal_with(step)
@@ -317,18 +327,29 @@ class Upload:
         self._last, self._begun, self._written = step, None, False
         self._there, self._rounds, self._next_look = {}, 0, 0
 
-    def _commit(self, folder: str) -> bool:
+    def _commit(self, step: int) -> bool:
+        folder = self._folder(step)
         with ThreadPoolExecutor(READERS, "parts") as readers:
-            data = readers.map(partial(self._read_part, folder), range(self._order.world_size))
-            parts = list(data)
+            data = list(
+                readers.map(partial(self._read_part, folder), range(self._order.world_size))
+            )
         try:
-            manifest = merge(self._order.job, [decode_part(one) for one in parts])
+            parts = [decode_part(one) for one in data]
+            manifest = merge(self._order.job, parts)
         except BadManifest as error:
             self._skip(1, f"{folder} is not committed: {error}")
+            self._compare(error, step)
             return False
+        self._alike = alike(parts)
         self._check_fence()
         self._store.put(f"{folder}/{MANIFEST}", [encode(manifest)])
         return True
+
+    def _compare(self, error: BadManifest, step: int) -> None:
+        """Keep who differs, where they were alike: once, for from there on they stay different."""
+        if isinstance(error, ReplicasDiffer) and self.unlike is None and self.persisted_step:
+            since = self.persisted_step
+            self.unlike = unlike(error.groups, step=step, before=self._alike, since=since)
 
     def _committed(self, step: int) -> Committed:
         order = self._order

@@ -24,15 +24,17 @@ WATERFALL_CHARACTERS = 30
 TOLD_PIDS = 16
 """Ranks whose processes fit on two lines."""
 
-STORE_REPORTS = {
+REPORTS_BESIDE = {
     Kind.STORE_FAILED: Kind.STORE_FAILED,
     Kind.STORE_BACK: Kind.STORE_FAILED,
     Kind.STORE_NOT_SHARED: Kind.STORE_NOT_SHARED,
     Kind.STORE_SHARED: Kind.STORE_NOT_SHARED,
     Kind.STORE_FILLS: Kind.STORE_FILLS,
     Kind.STORE_SWEPT: Kind.STORE_FILLS,
+    Kind.RENDEZVOUS_AWAY: Kind.RENDEZVOUS_AWAY,
+    Kind.RENDEZVOUS_BACK: Kind.RENDEZVOUS_AWAY,
 }
-"""By kind of a report: which trouble of the store it tells of, or takes back."""
+"""By kind of a report: which trouble of what is beside the job it tells of, or takes back."""
 
 
 def once(asked: asking.Source, name: str | None, *, alive: bool) -> None:
@@ -197,11 +199,13 @@ def _tainted(job: dict[str, Any]) -> list[str]:
 
 
 def _amiss(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What was reported of its store and not taken back since, for as long as it trains."""
+    """What was reported of its store, or of where its ranks meet, and not taken back since, for as
+    long as it trains.
+    """
     if job["phase"] in FINISHED:
         return []
     last = {
-        STORE_REPORTS[each["kind"]]: each for each in incidents if each["kind"] in STORE_REPORTS
+        REPORTS_BESIDE[each["kind"]]: each for each in incidents if each["kind"] in REPORTS_BESIDE
     }
     return [each["summary"] for kind, each in last.items() if each["kind"] == kind]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.executor import meeting
 from holdfast.executor.adapters.children import Children
 from holdfast.executor.adapters.echo import Echo
 from holdfast.executor.adapters.hardware import hardware
@@ -204,6 +205,7 @@ class Executor:
 
     async def _run_ranks(self, order: do.StartRanks) -> None:
         self._left_here.started(order.desired)
+        self._watch_meeting(order.desired)
         await self._ranks.start(order)
         wait_s = FIRST_LOOK_S
         while self._ranks.pids:
@@ -212,6 +214,12 @@ class Executor:
             self._spawner.hold_ready(len(order.seats) + order.desired.host_rendezvous)
             self._ranks.look()
             wait_s = LOOK_EVERY_S
+
+    def _watch_meeting(self, desired: Desired) -> None:
+        """Until its ranks are cleared: where they meet is looked at from the first node alone."""
+        if desired.job and desired.task and desired.task.rendezvous and desired.host_rendezvous:
+            url = desired.task.rendezvous
+            self._spawn(meeting.watched(self.tell, desired.job, desired.epoch, url))
 
     async def _diagnose(self, order: DiagnosticOrder) -> None:
         result = await diagnose(self._spawner, self._settings.node, order)

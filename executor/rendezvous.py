@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from holdfast.executor import meeting
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.adapters.pipes import readable
 from holdfast.executor.adapters.room import to_free_mib
@@ -52,6 +53,8 @@ class RendezvousHost:
         which rank 0 serves it itself if the job wants one, as it does without an agent.
         """
         await self._room(order)
+        if order.meets:
+            await meeting.awaited(self._tell, order.job, order.epoch, order.meets)
         port = await self._serve(order) if await self._spawner.uses_torch() else None
         served = port is not None
         rendezvous = Rendezvous(address=self._address, port=port or _free_port(self._address))

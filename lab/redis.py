@@ -10,7 +10,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from holdfast.lab.stores.guarded import guarded_folder
 
 START_LIMIT_S = 20.0
 LOOK_S = 0.02
+
+NO_SERVER = "no Redis here: install its server, e.g. apt-get install redis-server"
 
 _GUARD = '"$@" >/dev/null 2>&1 & server=$!; cat >/dev/null; kill -9 $server; wait'
 
@@ -29,6 +31,9 @@ class NotInstalled(Exception):
 
 class Redis:
     """A server on loopback that keeps nothing on disk: started anew it is empty."""
+
+    environment: Mapping[str, str] = {}
+    """What whoever uses it has to have; as of other servers of the lab."""
 
     def __init__(self, program: str, folder: Path) -> None:
         self.port = free_ports(1)[0]
@@ -66,9 +71,9 @@ class Redis:
 @contextmanager
 def running_redis() -> Iterator[Redis]:
     """A started server. Raises `NotInstalled`, `TimeoutError`."""
-    program = shutil.which("redis-server") or shutil.which("valkey-server") or _from_wheel()
+    program = _program()
     if program is None:
-        raise NotInstalled("no Redis here: install its server, e.g. apt-get install redis-server")
+        raise NotInstalled(NO_SERVER)
     with guarded_folder("holdfast-redis-") as folder:
         server = Redis(program, folder)
         try:
@@ -76,6 +81,17 @@ def running_redis() -> Iterator[Redis]:
             yield server
         finally:
             server.stop()
+
+
+def missing() -> str:
+    """Why none can be used here, in a sentence; "" where one can."""
+    if importlib.util.find_spec("redis") is None:
+        return "no library for Redis here: pip install 'holdfast[redis]'"
+    return "" if _program() else NO_SERVER
+
+
+def _program() -> str | None:
+    return shutil.which("redis-server") or shutil.which("valkey-server") or _from_wheel()
 
 
 def _from_wheel() -> str | None:

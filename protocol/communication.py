@@ -33,7 +33,8 @@ class Communication(Model):
 
     rendezvous: str = Field(default="", max_length=1_024)
     """Redis where ranks meet, e.g. `redis://host:6379/0`: it outlives the node of rank 0. Empty: a
-    TCPStore on the first node. The password comes from REDISCLI_AUTH in the ranks' environment."""
+    TCPStore on the first node. The password comes from REDISCLI_AUTH in the ranks' environment,
+    on Kubernetes from a Secret by `pod.secretEnv`."""
     interfaces: tuple[Interface, ...] = Field(default=(), max_length=MOST_INTERFACES)
     """Network interfaces of NCCL and gloo, by their whole names, e.g. [eth0]; empty: the node's."""
     nccl_defaults: bool = True

@@ -41,6 +41,8 @@ class Kind(StrEnum):
     STORE_SHARED = "store-shared"  # and now they see the same
     SNAPSHOTS_STOPPED = "snapshots-stopped"  # 22: none is made any more; report only
     SNAPSHOTS_BACK = "snapshots-back"  # and now they are again
+    RENDEZVOUS_AWAY = "rendezvous-away"  # 39: the Redis where ranks meet; report only
+    RENDEZVOUS_BACK = "rendezvous-back"  # and now it answers again
     SAVE_SKIPPED = "save-skipped"  # 22: a snapshot or a checkpoint was left out; report only
     DIAGNOSTIC_FAILED = "diagnostic-failed"  # a diagnosis named this node
     START_FAILED = "start-failed"  # a store or ranks did not come up in time, or cannot at all
@@ -52,6 +54,7 @@ class Kind(StrEnum):
     DEFECT = "defect"  # of ours, met beside the core in one job's affairs; report only
     PRESSURE = "pressure"  # 27, 28: the host is short of something
     SLOW = "slow"  # 11 to 13: a rank, or a node's, hold their peers up; report only
+    SILENT_CORRUPTION = "silent-corruption"  # 10: replicas differ that were equal; report only
     LOSS = "loss"  # 9: it is no number, or jumps; report only
     TRAFFIC = "traffic"  # 14, 17: a node's changes its shape while steps go on; report only
     KEEPS_PACE = "keeps-pace"  # and nobody does any more
@@ -60,6 +63,7 @@ class Kind(StrEnum):
 ALL_CLEAR = {
     Kind.STORE_BACK: Kind.STORE_FAILED,
     Kind.STORE_SHARED: Kind.STORE_NOT_SHARED,
+    Kind.RENDEZVOUS_BACK: Kind.RENDEZVOUS_AWAY,
     Kind.STORE_SWEPT: Kind.STORE_FILLS,
     Kind.SNAPSHOTS_BACK: Kind.SNAPSHOTS_STOPPED,
     Kind.KEEPS_PACE: Kind.SLOW,

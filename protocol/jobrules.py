@@ -75,9 +75,14 @@ def kept(*, keep_every_steps: int, store_interval_steps: int) -> Mistake | None:
     )
 
 
+def is_own(name: str) -> bool:
+    """Whether Holdfast sets the variable of that name itself."""
+    return name in RESERVED or name.startswith("HOLDFAST_")
+
+
 def own_environment(names: Iterable[str]) -> Mistake | None:
     """A job does not set what Holdfast sets for each rank."""
-    ours = sorted(name for name in names if name in RESERVED or name.startswith("HOLDFAST_"))
+    ours = sorted(filter(is_own, names))
     if not ours:
         return None
     listed = ", ".join(ours[:MOST_NAMED])

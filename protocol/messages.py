@@ -245,6 +245,17 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     epoch: int
 
 
+class Unlike(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Ranks that hold different bytes of a tensor that they declared to hold alike, and did."""
+
+    step: int
+    since: int  # the step at which all held the same
+    tensor: str  # the first of those that differ
+    tensors: int = 1  # how many do
+    ranks: tuple[int, ...] = ()  # that hold it
+    odd: int | None = None  # the only one that differs from all others; None: nobody can say
+
+
 class DiagnosticResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one node measured. `ok` is None where the test could not be run to its end."""
 
@@ -274,6 +285,7 @@ class Observed(Message, frozen=True):
     quiet: bool = False  # no rank, child of a rank or rendezvous of an older epoch is left
     killed: tuple[int, ...] = ()  # ranks that this order was to end, and their grace did not
     rendezvous: Rendezvous | None = msgspec.field(default=None, name="store")  # once it listens
+    meeting: str | None = None  # why the Redis where ranks meet is silent; "": it answers
     snapshots: tuple[Snapshot, ...] = ()
     peer_port: int = 0  # where its agent takes copies of other nodes' snapshots; 0: it does not
     stored: tuple[Stored, ...] = ()  # looked up when quiet, by the node of rank 0: found so far
@@ -293,6 +305,7 @@ class Observed(Message, frozen=True):
     skipped_saves: int = 0  # snapshots or uploads refused so far in this epoch
     skipped_why: str = ""  # why the last one was
     skipped_in_a_row: int = 0  # snapshots that a rank refused since the last it made; the worst one
+    unlike: Unlike | None = None  # told by the node of rank 0, whose agent commits
 
 
 class Stacks(Message, frozen=True):

@@ -13,9 +13,11 @@ from pydantic import (
     Field,
     StringConstraints,
     WithJsonSchema,
+    field_validator,
     model_validator,
 )
 
+from holdfast.protocol.jobrules import is_own
 from holdfast.protocol.specmodel import Model, sentence
 
 DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
@@ -54,6 +56,9 @@ RESOURCE_FIX = "Write a device with its domain: nvidia.com/gpu."
 
 Label = Annotated[str, StringConstraints(pattern=DNS_LABEL, min_length=1, max_length=63)]
 ObjectName = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+VariableName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", min_length=1, max_length=256)
+]
 Resource = Annotated[str, StringConstraints(min_length=1, max_length=316)]
 AbsolutePath = Annotated[str, StringConstraints(pattern=r"^/[^:]*$", max_length=4_096)]
 Quantity = Annotated[
@@ -189,6 +194,30 @@ class ImagePullSecret(Model):
     """Its name, in the job's namespace."""
 
 
+OWN_VARIABLE = "Holdfast sets this variable itself."
+OWN_VARIABLE_FIX = "Name another one."
+SAME_VARIABLE = "two variables have the same name."
+SAME_VARIABLE_FIX = "Name each differently."
+
+
+class SecretVariable(Model):
+    """A variable of the ranks' environment whose value is in a Secret of the job's namespace."""
+
+    name: VariableName
+    """Its name, e.g. REDISCLI_AUTH. What the job's `env` sets wins."""
+    secret_name: ObjectName
+    """The Secret. Pods wait until it is there."""
+    key: ObjectName
+    """Which of its entries."""
+
+    @field_validator("name")
+    @classmethod
+    def _is_not_ours(cls, name: str) -> str:
+        if is_own(name):
+            raise sentence(OWN_VARIABLE, OWN_VARIABLE_FIX)
+        return name
+
+
 class Pod(Model):
     """How the job's pods are made: one a node, standbys among them."""
 
@@ -202,6 +231,8 @@ class Pod(Model):
     """Size of /dev/shm, e.g. 64Gi. It counts against the pod's memory; default: the runtime's."""
     volumes: tuple[Volume, ...] = Field(default=(), max_length=32)
     """Mounted into each pod."""
+    secret_env: tuple[SecretVariable, ...] = Field(default=(), max_length=32)
+    """Variables from Secrets, such as passwords: their values stand in no spec, journal or log."""
     tolerations: tuple[Toleration, ...] = Field(default=(), max_length=32)
     """Taints that the pods do not mind."""
     service_account_name: str = Field(default="", max_length=253)
@@ -216,4 +247,7 @@ class Pod(Model):
         names = [volume.name for volume in self.volumes]
         if len(set(names)) != len(names):
             raise sentence(SAME_NAME, SAME_NAME_FIX)
+        variables = [variable.name for variable in self.secret_env]
+        if len(set(variables)) != len(variables):
+            raise sentence(SAME_VARIABLE, SAME_VARIABLE_FIX)
         return self

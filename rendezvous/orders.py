@@ -26,6 +26,9 @@ _SHA = {
 
 Command = tuple[Any, ...]
 
+BORN = "#born"
+"""The key of an attempt that says since when Redis has what its ranks told each other."""
+
 
 class Orders:
     """Of the attempt `attempt` of the job `job`: neither sees what others write."""
@@ -41,6 +44,14 @@ class Orders:
         stems = [self._stem + key for key in keys]
         every = (self.attempt, KEPT_S * 1000, self._prefix)
         return ("EVALSHA", _SHA[name], 2 + len(keys), fence, index, *stems, *every, *own)
+
+    def born(self, mark: str) -> Command:
+        """Answered with the mark of the first store of the attempt, this one's if it is that."""
+        return self.script("BORN", [BORN], mark)
+
+    def known(self) -> Command:
+        """Answered with that mark, or with nothing."""
+        return ("LINDEX", self._stem + BORN, 0)
 
     def wait(self, key: str, within_s: float) -> Command:
         """Answered with the value as soon as it is there, or with nothing."""

@@ -82,7 +82,7 @@ class RedisStore(Store):
         self._named = f"the rendezvous at {url}"
         self._orders = Orders(job=job, attempt=attempt)
         self._tokens = (f"{uuid.uuid4().hex}-{number}" for number in itertools.count())
-        self._script("CHECK", [])
+        self._born = bytes(self._ask([self._orders.born(next(self._tokens))], timeout=timeout)[0])
         _open.add(self)
 
     # ------------------------------------------------------------ torch's interface
@@ -175,15 +175,18 @@ class RedisStore(Store):
         began = time.monotonic()
         deadline = began + timeout.total_seconds()
         pauses = full_jitter(base_s=0.05, cap_s=1.0)
-        told = False
+        told = broke = False
         while True:
             try:
+                if broke and waits:
+                    self._still_there(deadline)
                 return self._once(orders, waits, deadline)
             except redis.exceptions.NoScriptError:
                 self._once([("SCRIPT LOAD", text) for text in SCRIPTS.values()], (), deadline)
             except redis.AuthenticationError as error:
                 raise DistError(f"{self._named} wants a password: {error}") from None
             except (redis.ConnectionError, redis.TimeoutError) as error:
+                broke = True
                 pause_s = next(pauses)
                 if time.monotonic() + pause_s >= deadline:
                     why = f"{self._named} does not answer: {error} Is it running, and reachable?"
@@ -198,6 +201,13 @@ class RedisStore(Store):
                         limit_s,
                     )
                 threading.Event().wait(pause_s)
+
+    def _still_there(self, deadline: float) -> None:
+        """Raises `DistStoreError` where what ranks had told each other is lost: who waited when its
+        connection broke would wait for ever.
+        """
+        if self._once([self._orders.known()], (), deadline) != [self._born]:
+            raise DistStoreError(f"{self._named} has begun anew: what ranks had told is lost")
 
     def _once(self, orders: Sequence[Command], waits: Sequence[str], deadline: float) -> list[Any]:
         left_s = max(0.001, deadline - time.monotonic())

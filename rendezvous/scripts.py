@@ -111,6 +111,13 @@ return found or ARGV[4]
 """A key that is not there is made where nothing was expected, as TCPStore does. A second time it
 finds what it wrote, and answers the same."""
 
+BORN = f"""{_FENCE}
+if not value(key) then replace(key, ARGV[4]) end
+return value(key)
+"""
+"""What the first store of an attempt leaves, and all others find: one that is another tells that
+Redis has begun anew."""
+
 CHECK = f"""{_FENCE}
 local missing = {{}}
 for at = 3, #KEYS do
@@ -133,9 +140,8 @@ return once(gone)
 KEYS = f"""{_FENCE}
 local found = {{}}
 for _, each in ipairs(redis.call('SMEMBERS', index)) do
-    if redis.call('TYPE', each).ok == 'list' and not each:find('#table-', 1, true) then
-        found[#found + 1] = each
-    end
+    local ours = each:find('#table-', 1, true) or each:find('#born', 1, true)
+    if redis.call('TYPE', each).ok == 'list' and not ours then found[#found + 1] = each end
 end
 return found
 """

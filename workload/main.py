@@ -16,7 +16,7 @@ from holdfast.protocol import exitcodes
 from holdfast.workload.data import corpus
 from holdfast.workload.grid import Grid, joined
 from holdfast.workload.metrics import Metrics, Printer
-from holdfast.workload.settings import Mistakes, Place, Settings, read
+from holdfast.workload.settings import Mistakes, Place, Settings, other_model, read
 from holdfast.workload.train import Outcome, Progress, Trainer
 
 
@@ -24,17 +24,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Train, and return the exit code."""
     try:
         settings, place = read(sys.argv[1:] if arguments is None else arguments, os.environ)
-        text = _text(settings)
+        _train(settings, place, _text(settings))
     except (Mistakes, corpus.BadData) as error:
         print(error, file=sys.stderr)
         return exitcodes.USAGE
+    return exitcodes.OK
+
+
+def _train(settings: Settings, place: Place, text: torch.Tensor) -> None:
     be_deterministic()
     # what the command line said, for the checkpointer, which reads the environment
     os.environ["HOLDFAST_TOPOLOGY"] = msgspec.json.encode(settings.topology).decode()
     with joined(settings.topology, place) as grid:
-        trainer = Trainer(settings, grid, text)
-        run(trainer, place, text)
-    return exitcodes.OK
+        run(Trainer(settings, grid, text), place, text)
 
 
 def be_deterministic() -> None:
@@ -72,10 +74,15 @@ def run(trainer: Trainer, place: Place, text: torch.Tensor) -> None:
 
 
 def resume(trainer: Trainer, checkpointer: Checkpointer) -> None:
-    """Load the step that Holdfast says to start from, where there is one."""
+    """Load the step that Holdfast says to start from, where there is one.
+
+    Raises `Mistakes` where that is of another model, some of which fits.
+    """
     state = trainer.state()
-    if checkpointer.restore(state) is None:
+    if checkpointer.restore(state, shards=trainer.shards()) is None:
         return
+    if sentences := other_model(trainer.settings.shape, state["shape"]):
+        raise Mistakes(sentences)
     trainer.progress = Progress(step=state["scheduler"]["step"], position=state["data"]["position"])
 
 

@@ -27,6 +27,11 @@ class Shape:
     global_batch: int = 16
     block: str = "parallel"  # or "serial"
 
+    @property
+    def model(self) -> dict[str, int | str]:
+        """What of it makes another model, which no checkpoint of this one fits."""
+        return {name: getattr(self, name) for name in ("layers", "hidden", "heads", "seq", "block")}
+
     def micro_batches(self, dp: int) -> int:
         """m = B / (d b): forwards that each pipeline runs in one step."""
         return self.global_batch // (dp * self.micro_batch)
@@ -180,6 +185,15 @@ def mistakes(settings: Settings, world_size: int) -> list[str]:
         for name, value in _counts(settings).items()
     ]
     return [sentence for holds, sentence in rules if not holds]
+
+
+def other_model(here: Shape, saved: Mapping[str, int | str]) -> list[str]:
+    """How a checkpoint's model is another one; empty where it is this. Pure."""
+    return [
+        f"--{name}: {value}, but the checkpoint's model has {saved[name]}. Give that."
+        for name, value in here.model.items()
+        if value != saved[name]
+    ]
 
 
 def _counts(settings: Settings) -> dict[str, Any]:

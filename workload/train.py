@@ -19,7 +19,7 @@ from holdfast.workload.model.weights import Slice, Weights
 from holdfast.workload.pipeline.run import Pipeline
 from holdfast.workload.pipeline.schedule import one_forward_one_backward
 from holdfast.workload.settings import Settings
-from holdfast.workload.zero.flat import Flat
+from holdfast.workload.zero.flat import Flat, Range
 from holdfast.workload.zero.rules import RULES
 from holdfast.workload.zero.step import Zero
 
@@ -105,24 +105,28 @@ class Trainer:
 
         The checkpoint adds the random generators' states by itself.
         """
+        zero, slices = self.zero, self.weights.slices
         return {
-            "model": self.zero.flat.named(self.zero.flat.values),
-            "optimizer": {self._own(key): shard for key, shard in self.zero.rule.state.items()},
+            "model": {
+                name: view.narrow(slices[name].split or 0, 0, slices[name].rows)
+                for name, view in zero.flat.named(zero.flat.values).items()
+            },
+            "optimizer": {
+                key: {one.name: kept[one.start : one.end] for one in zero.ranges}
+                for key, kept in zero.rule.state.items()
+            },
+            "shape": self.settings.shape.model,
             "scheduler": {"step": self.progress.step},
             "data": {"position": self.progress.position},
         }
 
     def shards(self) -> dict[str, Shard]:
         """Where the tensors of `state` lie in those of the whole model, by their path in it."""
-        piece = self.zero.flat.piece
-        optimizer = Shard((piece * self.grid.data.size,), (self.zero.start,))
         return {f"model.{name}": _shard(one) for name, one in self.weights.slices.items()} | {
-            f"optimizer.{self._own(key)}": optimizer for key in self.zero.rule.state
+            f"optimizer.{key}.{one.name}": _line(one)
+            for key in self.zero.rule.state
+            for one in self.zero.ranges
         }
-
-    def _own(self, key: str) -> str:
-        """The flat buffer of a stage and tensor-parallel rank is a tensor of its own."""
-        return f"{key}.stage-{self.grid.stage}.tensor-{self.grid.tensor.index}"
 
 
 def _shard(one: Slice) -> Shard:
@@ -132,3 +136,8 @@ def _shard(one: Slice) -> Shard:
         return Shard(one.shape, tuple(offsets), (Axis.DP, Axis.TP))
     offsets[one.split] = one.start
     return Shard(one.shape, tuple(offsets), (Axis.DP,))
+
+
+def _line(one: Range) -> Shard:
+    """What is kept for a parameter is a line of its elements, of which each replica has a range."""
+    return Shard((one.whole,), (one.offset,), (Axis.TP,) if one.replicated else ())

@@ -208,10 +208,9 @@ def meets_elsewhere(options: Options) -> str:
     found = shutil.which(options.command[0]) or options.command[0]
     if python_program(found, options.command, sys.executable) is not None:
         return ""
-    return (
-        "--rendezvous: what is no script of this Python meets at MASTER_ADDR and MASTER_PORT all "
-        "the same, unless it makes a holdfast.rendezvous.redis_store.RedisStore."
-    )
+    from holdfast.protocol.commands import ELSEWHERE
+
+    return f"--rendezvous: what is no script of this Python {ELSEWHERE}."
 
 
 def new_run(options: Options) -> RunPaths:

@@ -13,8 +13,10 @@ from holdfast.driver.watch.kernel import KernelFaults
 from holdfast.driver.watch.links import BadLinks
 from holdfast.driver.watch.logs import LogLines
 from holdfast.driver.watch.losses import BadLosses
+from holdfast.driver.watch.meeting_away import AwayMeetings
 from holdfast.driver.watch.nccl import NcclWords
 from holdfast.driver.watch.pair_unreachable import UnreachablePairs
+from holdfast.driver.watch.replicas_unlike import UnlikeReplicas
 from holdfast.driver.watch.saves_skipped import SkippedSaves
 from holdfast.driver.watch.silence_detector import SilentNodes
 from holdfast.driver.watch.slow_detector import SlowRanks
@@ -28,7 +30,7 @@ from holdfast.driver.watch.unseen import UnseenRanks
 
 def detectors() -> tuple[Detector, ...]:
     """One of each, that know nothing yet."""
-    diverged, nccl = DivergedCollectives(), NcclWords()
+    diverged, nccl, meetings = DivergedCollectives(), NcclWords(), AwayMeetings()
     return (
         KernelFaults(),
         HostPressure(),
@@ -40,14 +42,16 @@ def detectors() -> tuple[Detector, ...]:
         SlowRanks(),
         UnseenRanks(),
         nccl,
-        Standstills(odd_of=diverged.odd_of, nccl=nccl),
+        Standstills(odd_of=diverged.odd_of, nccl=nccl, away=meetings.away),
         SkippedCollectives(),
         diverged,
         BadLosses(),
         ChangedTraffic(),
         FailingStores(),
         SkippedSaves(),
+        UnlikeReplicas(),
         FillingStores(),
         StoresNotShared(),
+        meetings,
         SilentAgents(),
     )

@@ -6,6 +6,8 @@ peers is asked of the detector that found it, and what NCCL says is put beside w
 
 from collections.abc import Callable
 
+import msgspec
+
 from holdfast.driver.watch import doubt, jobs, standstill
 from holdfast.driver.watch.collective_diverged import Odd
 from holdfast.driver.watch.detector import Context, Detector
@@ -18,15 +20,25 @@ from holdfast.driver.watch.standstill_limits import Still
 
 class Standstills(Detector):
     """`odd_of`: who of an attempt's ranks is in another collective than its peers. `nccl`: what
-    NCCL itself says of a job."""
+    NCCL itself says of a job. `away`: whether the Redis where its ranks meet is silent."""
 
-    def __init__(self, *, odd_of: Callable[[Expectation], Odd | None], nccl: NcclWords) -> None:
-        self._odd_of, self._nccl = odd_of, nccl
+    def __init__(
+        self,
+        *,
+        odd_of: Callable[[Expectation], Odd | None],
+        nccl: NcclWords,
+        away: Callable[[str], bool],
+    ) -> None:
+        self._odd_of, self._nccl, self._away = odd_of, nccl, away
         self._still: dict[str, Still] = {}
 
     def looked_at(self, job: JobSeen, context: Context) -> Findings:
         expected, name = job.expected, job.expected.job
         still = standstill.begun(self._still.get(name), expected.epoch, job.began_s)
+        if self._away(name) and jobs.tempo(job)[0].stepped_s is None:
+            # its ranks wait for that, nobody is to be named, and their time begins anew after it
+            self._still[name] = msgspec.structs.replace(still, began_s=context.now)
+            return ()
         if jobs.quiet_s(job, context.now) <= jobs.QUIET_S:
             still, findings = standstill.ended(still, expected, jobs.tempo(job)[0])
         else:

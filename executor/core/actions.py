@@ -43,12 +43,14 @@ class Clear(Action, frozen=True):
 
 class HostRendezvous(Action, frozen=True):
     """Ends: RendezvousListening, and when the process dies RendezvousEnded. Before it RoomLacked,
-    twice, where the disk of `logs` is full: room there is awaited.
+    twice, where the disk of `logs` is full: room there is awaited. So is an answer of the Redis at
+    `meets`, and MeetingLooked tells of it.
     """
 
     job: str
     epoch: int
     logs: str
+    meets: str = ""  # its URL; "": ranks meet at the rendezvous itself
 
 
 class StartRanks(Action, frozen=True):

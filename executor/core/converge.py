@@ -108,7 +108,14 @@ def _host_rendezvous(state: State, now: float) -> Step:
         return state, []
     return (
         replace(state, run=replace(run, rendezvous_asked=True)),
-        [do.HostRendezvous(job=desired.job, epoch=desired.epoch, logs=_logs(desired))],
+        [
+            do.HostRendezvous(
+                job=desired.job,
+                epoch=desired.epoch,
+                logs=_logs(desired),
+                meets=desired.task.rendezvous if desired.task else "",
+            )
+        ],
     )
 
 

@@ -42,7 +42,16 @@ class RankNotStarted(Event, frozen=True):
 
 
 class RoomLacked(Event, frozen=True):
-    """Why the rendezvous waits for room on a disk, and what to do; "" once there is some."""
+    """Why the rendezvous waits, for room on a disk or for the Redis where ranks meet, and what to
+    do; "" once it need not."""
+
+    job: str
+    epoch: int
+    why: str
+
+
+class MeetingLooked(Event, frozen=True):
+    """Why the Redis where ranks meet does not answer; "" where it does."""
 
     job: str
     epoch: int
@@ -106,6 +115,7 @@ AnyEvent = (
     | RankEnded
     | RankNotStarted
     | RoomLacked
+    | MeetingLooked
     | RendezvousListening
     | RendezvousEnded
     | Cleared

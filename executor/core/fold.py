@@ -18,7 +18,7 @@ def fold(state: State, event: ev.AnyEvent) -> Folded:
             return _instructed(state, desired)
         case ev.RankStarted() | ev.RankEnded() | ev.RankNotStarted():
             return _of_rank(state, event), []
-        case ev.RoomLacked() | ev.RendezvousListening() | ev.RendezvousEnded():
+        case ev.RoomLacked() | ev.MeetingLooked() | ev.RendezvousListening() | ev.RendezvousEnded():
             return _of_rendezvous(state, event), []
         case ev.AgentReported() | ev.AgentAbsent():
             return _of_agent(state, event), []
@@ -83,7 +83,8 @@ def _status(
 
 
 def _of_rendezvous(
-    state: State, event: ev.RoomLacked | ev.RendezvousListening | ev.RendezvousEnded
+    state: State,
+    event: ev.RoomLacked | ev.MeetingLooked | ev.RendezvousListening | ev.RendezvousEnded,
 ) -> State:
     run = _current(state, event.job, event.epoch)
     if run is None:
@@ -91,6 +92,8 @@ def _of_rendezvous(
     match event:
         case ev.RoomLacked(why=why):
             return replace(state, run=replace(run, lacks=why))
+        case ev.MeetingLooked(why=why):
+            return replace(state, run=replace(run, meeting=why))
         case ev.RendezvousListening(rendezvous=rendezvous, served=served):
             return replace(state, run=replace(run, rendezvous=rendezvous, rendezvous_served=served))
         case ev.RendezvousEnded():

@@ -30,7 +30,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     rendezvous_asked: bool = False
     rendezvous: Rendezvous | None = None
     rendezvous_served: bool = False
-    lacks: str = ""  # room on a disk that its rendezvous waits for, and what to do
+    lacks: str = ""  # what its rendezvous waits for, and what to do
+    meeting: str | None = None  # why the Redis where its ranks meet is silent; None: nobody looked
 
 
 class Care(msgspec.Struct, frozen=True, kw_only=True):

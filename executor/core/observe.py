@@ -27,6 +27,7 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
         quiet=quiet(state, now),
         killed=state.killed.ranks if desired and desired.epoch == state.killed.epoch else (),
         rendezvous=run.rendezvous if run else None,
+        meeting=run.meeting if run else None,
         snapshots=agent.snapshots if agent else (),
         peer_port=agent.peer_port if agent else 0,
         stored=told.stored if told else (),
@@ -46,6 +47,7 @@ def observed(state: State, *, sequence: int, now: float) -> Observed:
         skipped_saves=agent.skipped_saves if agent else 0,
         skipped_why=agent.skipped_why if agent else "",
         skipped_in_a_row=agent.skipped_in_a_row if agent else 0,
+        unlike=told.unlike if told else None,
     )
 
 

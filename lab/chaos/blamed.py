@@ -39,7 +39,7 @@ def is_right(
         return True
     one = judged(expected, done, incidents, acted)
     if not expected.incident:
-        return not acted and (one is not None or not expected.reports)
+        return not acted and (not expected.reports or _is_told(expected, done, one))
     together = done.also if expected.incidents == 1 else ()
     return (
         one is not None
@@ -50,6 +50,10 @@ def is_right(
         and (not expected.names_hurt or one["node"] in (*_hurt(done), None))
         and (not expected.names_rank or one["rank"] == done.rank)
     )
+
+
+def _is_told(expected: Expected, done: Done, one: Incident | None) -> bool:
+    return one is not None and (not expected.names_rank or one["rank"] == done.rank)
 
 
 def _hurt(done: Done) -> tuple[str | None, ...]:

@@ -1,4 +1,5 @@
-"""A laboratory with a real store beside it: an HDFS or an S3 server that faults are done to.
+"""A laboratory with something real beside it that faults are done to: a store (HDFS, S3, a disk of
+its own), or the Redis where ranks meet.
 
 Used by `play` for scenarios that name one of `SERVERS`. The nodes are plain processes of this
 machine, for an emulated one reaches no server beside its switch.
@@ -13,9 +14,12 @@ from typing import Any, NamedTuple
 
 from holdfast.checkpoint.layout import BEGIN, MANIFEST, parse_folder
 from holdfast.checkpoint.stores import Store, StoreError, open_store
+from holdfast.lab import redis
 from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.namespaces import Kind
-from holdfast.lab.stores import hdfs, s3
+from holdfast.lab.redis import Redis
+from holdfast.lab.stores import failing_disk, hdfs, s3
+from holdfast.lab.stores.failing_disk import FailingDisk
 from holdfast.lab.stores.hdfs import Hdfs
 from holdfast.lab.stores.s3 import S3
 
@@ -27,10 +31,12 @@ SMALL_MB = 48
 class StoredLab(Lab):
     """Its jobs' checkpoints go to `server`."""
 
-    def __init__(self, root: Path, server: Hdfs | S3, **sizes: Any) -> None:
+    def __init__(self, root: Path, server: Hdfs | S3 | FailingDisk, **sizes: Any) -> None:
         super().__init__(root, kind=Kind.LOOPBACK, **sizes)
         self.server = server
         self._url = f"s3://{BUCKET}/chaos"
+        if isinstance(server, FailingDisk):
+            self._url = f"{server.url}/chaos"
         if isinstance(server, Hdfs):
             self._url = f"hdfs://{server.address}/chaos"
 
@@ -41,6 +47,18 @@ class StoredLab(Lab):
     def life(self, job: str) -> Store:
         """The store of the job's life."""
         return open_store(self.job(job)["store_url"])
+
+
+class MetLab(Lab):
+    """The ranks of its jobs meet in `server`."""
+
+    def __init__(self, root: Path, server: Redis, **sizes: Any) -> None:
+        super().__init__(root, kind=Kind.LOOPBACK, **sizes)
+        self.server = server
+
+    def submit(self, job: dict[str, Any], within_s: float = 30.0) -> str:
+        meets = {"communication": {"rendezvous": self.server.url}}
+        return super().submit(job | {"spec": job["spec"] | meets}, within_s)
 
 
 def under_way(store: Store) -> str | None:
@@ -58,8 +76,9 @@ def under_way(store: Store) -> str | None:
 
 
 class _Kind(NamedTuple):
-    running: Callable[[], AbstractContextManager[Hdfs | S3]]
+    running: Callable[[], AbstractContextManager[Any]]
     missing: Callable[[], str]
+    lab: Callable[..., Lab] = StoredLab
 
 
 @contextmanager
@@ -73,6 +92,8 @@ SERVERS = {
     "hdfs": _Kind(hdfs.running_hdfs, hdfs.missing),
     "s3": _Kind(partial(_with_bucket, 0), s3.missing),
     "s3-small": _Kind(partial(_with_bucket, SMALL_MB), s3.missing),
+    "disk": _Kind(failing_disk.failing_disk, failing_disk.missing),
+    "redis": _Kind(redis.running_redis, redis.missing, MetLab),
 }
 """Those that a scenario can name."""
 
@@ -83,7 +104,7 @@ def laboratory(root: Path, server: str, **sizes: Any) -> Iterator[Lab]:
     with (
         SERVERS[server].running() as started,
         _environment(started.environment),
-        StoredLab(root, started, **sizes) as lab,
+        SERVERS[server].lab(root, started, **sizes) as lab,
     ):
         yield lab
 

@@ -1,5 +1,6 @@
 """A run that was ended by Ctrl-C goes on in another one."""
 
+import json
 import os
 import re
 import signal
@@ -70,6 +71,32 @@ def test_what_does_not_fit_the_script_ends_the_run_at_the_first_try(shell: Shell
     assert "Name another checkpoint (--begin-from, beginFrom, begin_from)" in last
     assert "Another restart would not help. (1 fault (likely user code)" in last
     assert "restarting" not in ended.stderr
+
+
+def test_the_workload_goes_on_as_another_layout(shell: Shell) -> None:
+    """Its optimizer is a flat buffer of a stage and tensor-parallel rank, which is cut anew."""
+    pytest.importorskip("torch")
+    sizes = "--layers 2 --hidden 16 --heads 2 --seq 8 --global-batch 4 --micro-batch 1"
+    workload = ("-m", "holdfast.workload.main", *sizes.split(), "--dtype", "float64")
+    began = ("--tp", "2", "--dp", "2", "--steps", "6")
+    first = shell.holdfast("run", "-n", "4", *workload, *began)
+    assert first.returncode == 0, first.stderr
+    url = next(shell.folder.glob("runs/*/jobs/*/checkpoints/life-*")).as_uri()
+
+    def losses(*layout: str) -> list[float]:
+        more = ("--steps", "10", "--print-every", "1")
+        done = shell.holdfast("run", "-n", "4", "--begin-from", url, *workload, *layout, *more)
+        assert done.returncode == 0, done.stderr
+        newest = max(shell.folder.glob("runs/*"), key=lambda run: run.stat().st_mtime_ns)
+        lines = next(newest.glob("jobs/*/attempt_1/rank_*/metrics.jsonl")).read_text()
+        told = [json.loads(line) for line in lines.splitlines()]
+        assert [line["step"] for line in told] == [7, 8, 9, 10]
+        return [line["loss"] for line in told]
+
+    expected = losses("--tp", "2", "--dp", "2")
+    assert losses("--pp", "2", "--dp", "2") == pytest.approx(expected, rel=1e-12, abs=0)
+    refused = shell.holdfast("run", "-n", "4", "--begin-from", url, *workload, "--tp", "4")
+    assert "--heads: 2 is not a multiple of the tensor-parallel size 4" in refused.stderr
 
 
 @pytest.mark.parametrize(

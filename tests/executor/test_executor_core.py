@@ -200,6 +200,7 @@ AGENT_SAYS: dict[str, Any] = {
     "skipped_saves": 1,
     "skipped_why": "the store is slow",
     "skipped_in_a_row": 2,
+    "unlike": m.Unlike(step=6, since=5, tensor="w", ranks=(0, 1, 2), odd=1),
     "store_error": "no such folder",
     "saved_bytes": 3,
     "store_shared": False,
@@ -530,6 +531,23 @@ def test_a_store_waits_for_room_on_the_disk_of_the_logs_and_says_what_to_free() 
     assert world.seen.preparing == full
     world.take(ev.RoomLacked(job="job", epoch=1, why=""))
     assert world.seen.preparing == "it imports what the ranks need"
+
+
+def test_where_ranks_meet_is_looked_at_and_what_is_seen_is_told() -> None:
+    world, meets = World(), "redis://h:6379/0"
+    order = desired(1, 1, host_rendezvous=True)
+    (start,) = [
+        each
+        for each in world.want(replace(order, task=replace(order.task, rendezvous=meets)))
+        if isinstance(each, do.HostRendezvous)
+    ]
+    assert start.meets == meets
+    assert world.seen.meeting is None
+    world.take(ev.MeetingLooked(job="job", epoch=0, why="of an earlier epoch"))
+    assert world.seen.meeting is None
+    for why in ("it does not answer", ""):
+        world.take(ev.MeetingLooked(job="job", epoch=1, why=why))
+        assert world.seen.meeting == why
 
 
 def test_ranks_that_ran_on_after_sigterm_are_told_with_the_order_that_ended_them() -> None:

@@ -43,6 +43,7 @@ def cluster(crd: ControlPlane) -> ControlPlane:
 
 
 NO_QUANTITY = f"{podspec.NO_QUANTITY}  Write a number and, where it needs one, a unit of Kubernetes"
+PASSWORD = {"name": "REDISCLI_AUTH", "secretName": "redis", "key": "password"}
 EMPTY = {"name": "data", "mountPath": "/data", "emptyDir": {}}
 
 
@@ -125,6 +126,14 @@ def test_sizes_that_do_not_multiply_are_refused_in_the_same_words_as_everywhere(
         (
             job(pod={"image": "a", "volumes": [EMPTY | {"name": "shm"}]}),
             "the volumes scratch, memory, identity, shm are Holdfast's own.",
+        ),
+        (
+            job(pod={"image": "a", "secretEnv": [PASSWORD, PASSWORD]}),
+            "spec.pod.secretEnv: Invalid value: two variables have the same name.",
+        ),
+        (
+            job(pod={"image": "a", "secretEnv": [PASSWORD | {"name": "HOLDFAST_X"}]}),
+            'Invalid value: "HOLDFAST_X": Holdfast sets this variable itself.',
         ),
         (
             job(pod={"image": "a", "tolerations": [{"operator": "Exists", "value": "a"}]}),

@@ -67,6 +67,7 @@ def test_what_a_job_asks_of_its_pods_is_in_them() -> None:
             serviceAccountName="trainer",
             priorityClassName="high",
             imagePullSecrets=[{"name": "registry"}],
+            secretEnv=[{"name": "REDISCLI_AUTH", "secretName": "redis", "key": "password"}],
             volumes=[{"name": "d", "mountPath": "/d", "persistentVolumeClaim": {"claimName": "c"}}],
         )
     )["spec"]
@@ -78,6 +79,8 @@ def test_what_a_job_asks_of_its_pods_is_in_them() -> None:
     assert {"name": "d", "persistentVolumeClaim": {"claimName": "c"}} in made["volumes"]
     assert (made["serviceAccountName"], made["priorityClassName"]) == ("trainer", "high")
     assert made["imagePullSecrets"] == [{"name": "registry"}]
+    secret = {"secretKeyRef": {"name": "redis", "key": "password"}}
+    assert {"name": "REDISCLI_AUTH", "valueFrom": secret} in container["env"]
 
 
 @pytest.mark.parametrize(

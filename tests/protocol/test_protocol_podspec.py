@@ -93,3 +93,22 @@ def test_tolerations_that_kubernetes_would_refuse_are_told_before(
     toleration: dict[str, str], why: str
 ) -> None:
     assert mistakes(job(tolerations=[toleration]))["spec.pod.tolerations[0]"].why == why
+
+
+@pytest.mark.parametrize(
+    ("names", "field", "why"),
+    [
+        (["A", "A"], "spec.pod", "two variables have the same name."),
+        (["RANK"], "spec.pod.secretEnv[0].name", "Holdfast sets this variable itself."),
+        (["HOLDFAST_X"], "spec.pod.secretEnv[0].name", "Holdfast sets this variable itself."),
+        (["a-b"], "spec.pod.secretEnv[0].name", ""),
+    ],
+)
+def test_variables_of_secrets_that_cannot_be_are_told(
+    names: list[str], field: str, why: str
+) -> None:
+    given = [{"name": name, "secretName": "redis", "key": "password"} for name in names]
+    (found,) = mistakes(job(secretEnv=given)).values()
+    assert found.field == field
+    assert why in found.why
+    assert found.fix

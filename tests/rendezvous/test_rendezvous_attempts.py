@@ -143,6 +143,39 @@ def test_a_server_that_stands_still_is_asked_again(
         assert store.get("a") == b"1"
 
 
+def test_who_waits_is_told_at_once_that_a_server_has_begun_anew(server: Redis) -> None:
+    """What ranks had told each other is lost: it would wait for ever."""
+    with (
+        stores_on(server, "job", timeout=timedelta(seconds=60)) as opened,
+        ThreadPoolExecutor() as p,
+    ):
+        waiting, other = opened(), opened()
+        other.set("a", "1")
+        seen = client.Redis.from_url(server.url)
+        waits = [p.submit(waiting.wait, ["a", "never"]), p.submit(waiting.multi_get, ["b", "c"])]
+        eventually(lambda: len(seen.client_list()) > 2)
+        seen.close()
+        server.stop()
+        server.start()
+        opened().set("a", "2")  # of a rank that came later
+        for each in waits:
+            with pytest.raises(DistStoreError, match="has begun anew: what ranks had told is lost"):
+                each.result(60)
+        other.set("b", "1")
+        assert other.get("b") == b"1", "who has met may go on with it"
+
+
+def test_who_waits_when_its_connection_breaks_waits_on(server: Redis) -> None:
+    with stores_on(server, "job") as opened, ThreadPoolExecutor() as pool:
+        waiting, other = opened(), opened()
+        with client.Redis.from_url(server.url) as seen:
+            wait = pool.submit(waiting.get, "a")
+            eventually(lambda: any(each["cmd"] == "blmove" for each in seen.client_list()))
+            seen.client_kill_filter(_type="normal", skipme=True)
+        other.set("a", "1")
+        assert wait.result(60) == b"1"
+
+
 def test_a_server_that_refuses_is_named(server: Redis, seen: client.Redis) -> None:
     with stores_on(server, "job") as opened:
         store = opened()

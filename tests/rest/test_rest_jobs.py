@@ -278,6 +278,20 @@ async def test_where_ranks_meet_and_what_they_are_told_is_recorded_with_the_job(
     assert "; its ranks meet in redis://h:6379/0; they have NCCL_IB_TIMEOUT=22" in done["why"]
 
 
+@pytest.mark.parametrize(
+    ("command", "elsewhere"),
+    [(["bash", "-c", "python train.py"], True), (["python", "a.py"], False)],
+)
+async def test_whose_ranks_do_not_meet_there_by_themselves_is_told(
+    driver: Driver, command: list[str], elsewhere: bool
+) -> None:
+    meets = {"rendezvous": "redis://h:6379/0"}
+    spec = {**JOB["spec"], "communication": meets, "command": command}
+    done = (await driver.http.post(JOBS, json={**JOB, "spec": spec})).json()
+    told = "; its command is no script of Python, and what it starts meets at MASTER_ADDR and"
+    assert (told in done["why"]) is elsewhere
+
+
 async def test_a_job_like_others_says_nothing_of_how_its_ranks_meet(driver: Driver) -> None:
     assert "meet" not in (await driver.submit()).json()["why"]
     assert (await driver.http.get(f"{JOBS}/speech")).json()["communication"] == environment()

@@ -4,10 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import torch
 from safetensors.torch import load_file
 
+from holdfast.checkpoint.layout import Shard
 from holdfast.protocol.topology import Axis, Topology
+from holdfast.workload.zero.flat import Span
 
 Gradient = dict[str, torch.Tensor]
 
@@ -45,8 +48,22 @@ def whole(topology: Topology, flats: Any, notes: Any, step: str) -> Gradient:
             torch.cat([shard[step] for shard in flats[stage, member]])
             for member in range(topology.tp)
         ]
-        for name, shape, start, end in notes[stage, 0]["spans"]:
-            split = notes[stage, 0]["splits"][name]
-            views = [part[start:end].view(shape) for part in parts]
-            found[name] = views[0] if split is None else torch.cat(views, split)
+        for span in (Span(**one) for one in notes[stage, 0]["spans"]):
+            split = notes[stage, 0]["splits"][span.name]
+            views = [span.view(part) for part in parts]
+            found[span.name] = views[0] if split is None else torch.cat(views, split)
+    return found
+
+
+def whole_state(out: Path, layout: str, when: str) -> dict[str, torch.Tensor]:
+    """What `programs.leave` left on all ranks, put together; NaN where nobody had anything."""
+    found: dict[str, torch.Tensor] = {}
+    for rank in range(sizes(layout).world_size):
+        path = out / layout / f"rank_{rank}" / when
+        places = msgspec.json.decode(Path(f"{path}.json").read_bytes(), type=dict[str, Shard])
+        for name, part in load_file(f"{path}.safetensors").items():
+            place = places[name]
+            nothing = torch.full(place.global_shape, torch.nan, dtype=part.dtype)
+            box = zip(place.offsets, part.shape, strict=True)
+            found.setdefault(name, nothing)[tuple(slice(at, at + n) for at, n in box)] = part
     return found

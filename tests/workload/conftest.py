@@ -1,5 +1,6 @@
 """Runs the rank programs once for all tests that look at their results."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,9 +11,11 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # for `programs` and `assembled`, which the ranks import as well
 
 
-def launch(program: str, out: Path, layouts: tuple[str, ...]) -> Path:
+def launch(program: str, out: Path, layouts: tuple[str, ...], **more: str) -> Path:
     command = [sys.executable, str(HERE / "launch.py"), program, str(out), *layouts]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=500, check=False, env=os.environ | more
+    )
     assert done.returncode == 0, done.stderr
     return out
 

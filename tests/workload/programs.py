@@ -10,7 +10,7 @@ import signal
 import socket
 import struct
 import termios
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from socket import AF_INET, AF_INET6
 from typing import Any, NamedTuple
@@ -20,11 +20,12 @@ import torch
 import torch.distributed as dist
 from safetensors.torch import save_file
 
+from holdfast.checkpoint import tree
 from holdfast.checkpoint.checkpointer import Checkpointer
 from holdfast.protocol.topology import Topology
 from holdfast.workload.data import corpus
 from holdfast.workload.grid import Grid, joined
-from holdfast.workload.main import main
+from holdfast.workload.main import main, resume
 from holdfast.workload.model.vocabulary import VOCABULARY, cross_entropy, padded
 from holdfast.workload.settings import Place, Settings, Shape
 from holdfast.workload.train import Trainer
@@ -32,6 +33,7 @@ from holdfast.workload.train import Trainer
 SHAPE = Shape(layers=2, hidden=24, heads=12, seq=8, micro_batch=1, global_batch=4)
 """Twelve heads, so that 1, 2, 3 and 4 tensor-parallel ranks divide them."""
 SGD: dict[str, object] = {"optimizer": "sgd", "dtype": "float64", "lr": 0.3}
+ADAM_IN_FLOAT64: dict[str, object] = {"optimizer": "adam", "dtype": "float64", "lr": 1e-2}
 ADAM: dict[str, object] = {"optimizer": "adam", "dtype": "float32", "lr": 1e-3}
 
 
@@ -115,7 +117,7 @@ def record(name: str, steps: int, trainer: Trainer, place: Place) -> None:
         "losses": losses,
         "norms": norms,
         "logs": logs,
-        "spans": [(span.name, span.shape, span.start, span.end) for span in zero.flat.spans],
+        "spans": [asdict(span) for span in zero.flat.spans],
         "splits": {name: piece.split for name, piece in trainer.weights.slices.items()},
         "state": {key: value.numel() for key, value in zero.rule.state.items()},
         "parameters": zero.flat.values.numel(),
@@ -231,4 +233,39 @@ def hold_after(last: int) -> None:
     Checkpointer.save = save_and_hold  # type: ignore[method-assign]
 
 
-PROGRAMS = {"agree": agree, "wire": wire, "train": train}
+def carry_on(topology: Topology, place: Place) -> None:
+    """Go on from the checkpoint at TEST_FROM, if there is one; up to step TEST_STEPS, saved then.
+
+    Leaves what it began and ended with, and each step's loss. TEST_SHAPE: another model, as JSON.
+    """
+    assert place.rank_dir is not None
+    os.environ["HOLDFAST_TOPOLOGY"] = msgspec.json.encode(topology).decode()
+    steps, shape = int(os.environ["TEST_STEPS"]), json.loads(os.environ.get("TEST_SHAPE", "{}"))
+    settings = Settings(shape=replace(SHAPE, **shape), topology=topology, **ADAM_IN_FLOAT64)
+    text = corpus.read([Path(corpus.__file__), Path(__file__)], least_bytes=1)
+    with joined(topology, place) as grid:
+        trainer = Trainer(settings, grid, text)
+        checkpointer = Checkpointer(
+            store_url=(place.rank_dir.parent / "store").as_uri(),
+            store_interval_steps=steps,
+            begin_from=os.environ.get("TEST_FROM", ""),
+        )
+        resume(trainer, checkpointer)
+        leave(trainer, place.rank_dir / "began")
+        losses = {}
+        while trainer.progress.step < steps:
+            outcome = trainer.step()
+            losses[outcome.step] = outcome.loss
+            checkpointer.save(outcome.step, trainer.state(), shards=trainer.shards())
+        leave(trainer, place.rank_dir / "ended")
+    (place.rank_dir / "losses.json").write_text(json.dumps(losses))
+
+
+def leave(trainer: Trainer, path: Path) -> None:
+    """All tensors of the state, and where they lie in whole ones."""
+    tensors = tree.take_apart(trainer.state()).tensors
+    save_file({name: one.contiguous() for name, one in tensors.items()}, f"{path}.safetensors")
+    Path(f"{path}.json").write_bytes(msgspec.json.encode(trainer.shards()))
+
+
+PROGRAMS = {"agree": agree, "wire": wire, "train": train, "carry_on": carry_on}

@@ -16,12 +16,13 @@ class Slice:
     """A parameter in the whole model, and the part of it that is here.
 
     `split` is the dimension that the tensor group shares out, None where every member has it all.
-    `shape` is the whole shape, with the padding that makes it divide; `start` is where ours begins
-    on `split`.
+    `shape` is the whole shape, without the padding that makes it divide; ours begins at `start` on
+    `split` (else on the first dimension) and has `rows` there that are no padding.
     """
 
     name: str
     shape: tuple[int, ...]
+    rows: int
     split: int | None = None
     start: int = 0
 
@@ -52,21 +53,25 @@ class Weights:
         whole = torch.zeros(shape, dtype=torch.float64)
         filled = (rows or shape[0], *shape[1:])
         whole[: filled[0]] = torch.randn(filled, generator=generator, dtype=torch.float64) * std
-        return self._keep(name, whole, split)
+        return self._keep(name, whole, split, filled)
 
     def constant(
         self, name: str, length: int, value: float, *, split: int | None = None
     ) -> nn.Parameter:
         """A vector of `value`: biases and the scales of layer norms."""
-        return self._keep(name, torch.full((length,), value, dtype=torch.float64), split)
+        whole = torch.full((length,), value, dtype=torch.float64)
+        return self._keep(name, whole, split, (length,))
 
-    def _keep(self, name: str, whole: torch.Tensor, split: int | None) -> nn.Parameter:
+    def _keep(
+        self, name: str, whole: torch.Tensor, split: int | None, filled: tuple[int, ...]
+    ) -> nn.Parameter:
         mine, start = whole, 0
         if split is not None:
             length = whole.shape[split] // self._size
             start = self._index * length
             mine = whole.narrow(split, start, length)
         parameter = nn.Parameter(mine.to(**self._options).contiguous())  # type: ignore[call-overload]
-        self.slices[name] = Slice(name=name, shape=tuple(whole.shape), split=split, start=start)
+        rows = max(0, min(mine.shape[split or 0], filled[split or 0] - start))
+        self.slices[name] = Slice(name=name, shape=filled, rows=rows, split=split, start=start)
         self.parameters[name] = parameter
         return parameter

@@ -12,7 +12,10 @@ from holdfast.workload.zero.rules import Rule
 
 
 class Zero:
-    """Owns element r P/d to (r+1) P/d - 1 of the flat buffers, r being the replica's number."""
+    """Owns element r P/d to (r+1) P/d - 1 of the flat buffers, r being the replica's number.
+
+    `ranges`: what that is of whole parameters.
+    """
 
     def __init__(self, flat: Flat, grid: Grid, rule: type[Rule]) -> None:
         self.flat, self._grid = flat, grid
@@ -20,6 +23,7 @@ class Zero:
         self.mine = flat.values[self.start : self.start + flat.piece]
         self.rule = rule(self.mine)  # type: ignore[call-arg]
         self.shard = torch.zeros_like(self.mine)
+        self.ranges = tuple(flat.ranges(self.start))
 
     def reduce(self) -> torch.Tensor:
         """Average the gradients into `shard`; the sum of its squares, float64, a scalar.

@@ -134,6 +134,17 @@ _VOLUME_NAMES = _rule(
     podspec.SAME_NAME_FIX,
 )
 
+_VARIABLE_NAMES = _rule(
+    "self.all(one, self.exists_one(other, other.name == one.name))",
+    podspec.SAME_VARIABLE,
+    podspec.SAME_VARIABLE_FIX,
+)
+_OWN_VARIABLE = _rule(
+    f"!(self in {json.dumps(sorted(jobrules.RESERVED))} || self.startsWith('HOLDFAST_'))",
+    podspec.OWN_VARIABLE,
+    podspec.OWN_VARIABLE_FIX,
+)
+
 QUANTITY = _rule(
     f"type(self) == int ? self >= 0 : self.matches(r'{podspec.QUANTITY}')",
     podspec.NO_QUANTITY,
@@ -172,6 +183,8 @@ RULES: dict[str, list[Rule]] = {
     "spec.pod.resources.limits": [_AMOUNTS],
     "spec.pod.rdmaDevices": [_AMOUNTS],
     "spec.pod.tolerations[]": [_EXISTS, _EVERY_KEY],
+    "spec.pod.secretEnv": [_VARIABLE_NAMES],
+    "spec.pod.secretEnv[].name": [_OWN_VARIABLE],
     "spec.pod.volumes": [_VOLUME_NAMES],
     "spec.pod.volumes[]": [_ONE_SOURCE, _OWN_VOLUME],
 }

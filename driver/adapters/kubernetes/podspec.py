@@ -138,7 +138,7 @@ def _container(order: Order, template: Json) -> dict[str, Any]:
         "name": EXECUTOR,
         "image": template["image"],
         "command": ["python", "-m", "holdfast.keeper.pod"],
-        "env": _environment(order),
+        "env": [*_environment(order), *_secrets(template)],
         "resources": _resources(template),
         "volumeMounts": _mounts(template),
         "securityContext": security,
@@ -175,6 +175,17 @@ def _environment(order: Order) -> list[dict[str, Any]]:
             {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
             for name, path in fields.items()
         ),
+    ]
+
+
+def _secrets(template: Json) -> list[dict[str, Any]]:
+    """Variables whose values the kubelet alone reads."""
+    return [
+        {
+            "name": each["name"],
+            "valueFrom": {"secretKeyRef": {"name": each["secretName"], "key": each["key"]}},
+        }
+        for each in template.get("secretEnv", ())
     ]
 
 

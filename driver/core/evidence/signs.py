@@ -40,6 +40,9 @@ _OF_KIND: dict[Kind, Sign] = {
     Kind.LINK_DOWN: Sign(_O.NETWORK, _S.SURE, "the link of a node went down"),
     Kind.UNREACHABLE: Sign(_O.NETWORK, _S.SURE, "nodes that are heard do not reach each other"),
     Kind.COUNTERS: Sign(_O.NETWORK, _S.LIKELY, "error counters of a link rise"),
+    Kind.SILENT_CORRUPTION: Sign(
+        _O.HOST, _S.NOT_SURE, "replicas that were equal differ: a processor, or memory"
+    ),
     Kind.LOSS: Sign(None, _S.NOT_SURE, "of the data, the code or a processor"),
     Kind.TRAFFIC: Sign(_O.NETWORK, _S.NOT_SURE, "the traffic of a node changes its shape"),
     Kind.DISK_FULL: Sign(_O.STORAGE, _S.LIKELY, "a disk is full"),
@@ -47,6 +50,7 @@ _OF_KIND: dict[Kind, Sign] = {
     Kind.STORE_FAILED: Sign(_O.STORAGE, _S.LIKELY, "checkpoints do not reach their store"),
     Kind.STORE_FILLS: Sign(_O.STORAGE, _S.NOT_SURE, "the store keeps what it should let go"),
     Kind.STORE_NOT_SHARED: Sign(_O.STORAGE, _S.SURE, "nodes see different folders at one path"),
+    Kind.RENDEZVOUS_AWAY: Sign(_O.EXTERNAL, _S.SURE, "the Redis where ranks meet is silent"),
     Kind.AGENT_SILENT: Sign(_O.FRAMEWORK, _S.LIKELY, "a checkpoint agent does not answer"),
     Kind.DEFECT: Sign(_O.FRAMEWORK, _S.SURE, "a defect of Holdfast's own"),
     Kind.DIAGNOSTIC_FAILED: Sign(_O.HOST, _S.SURE, "it failed its tests beside others"),

@@ -18,6 +18,7 @@ from holdfast.driver.core.state.versions import Version
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol import collectives
+from holdfast.protocol.commands import ELSEWHERE, starts_python
 from holdfast.protocol.faults import Evidence, Kind, Weight
 from holdfast.protocol.messages import EARLIER
 
@@ -188,6 +189,8 @@ def _meets(plan: e.Plan) -> str:
     task = plan.task
     own = collectives.unusual(task.default_env)
     told = f"; its ranks meet in {task.rendezvous}" if task.rendezvous else ""
+    if told and not starts_python(task.command):
+        told += f"; its command is no script of Python, and what it starts {ELSEWHERE}"
     return told + (f"; they have {', '.join(own)}" if own else "")
 
 

@@ -1,4 +1,4 @@
-"""Faults 21 to 23 of a store: it is full, slow, away for a while, or killed in a save."""
+"""Faults 21 to 23 of a store: it is full, slow or away, fails, or is killed in a save."""
 
 import errno
 import os
@@ -17,6 +17,7 @@ from holdfast.lab.chaos.injectors import Done, Injector, node
 from holdfast.lab.chaos.stored import StoredLab, under_way
 from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.inside import NotPossible
+from holdfast.lab.stores.failing_disk import FailingDisk
 from holdfast.lab.stores.hdfs import DATANODES, Hdfs
 from holdfast.lab.stores.s3 import S3
 
@@ -33,7 +34,8 @@ MOST_BYTES = 256 << 20
 STANDS_S, GOES_S = 0.3, 0.03
 """A store that gives a tenth of what it could, and answers late."""
 
-Kill = Callable[[Hdfs | S3, Random], str]
+Server = Hdfs | S3 | FailingDisk
+Kill = Callable[[Server, Random], str]
 """Ends one of the server's processes at once, and says which."""
 
 
@@ -64,13 +66,13 @@ def _killed(lab: StoredLab, job: str, rng: Random, kill: Kill) -> str:
     return f"SIGKILL to {said} in {folder}"
 
 
-def namenode(server: Hdfs | S3, _rng: Random) -> str:
+def namenode(server: Server, _rng: Random) -> str:
     assert isinstance(server, Hdfs)
     server.kill_namenode()
     return "the NameNode"
 
 
-def datanode(server: Hdfs | S3, rng: Random) -> str:
+def datanode(server: Server, rng: Random) -> str:
     """One that takes bytes now, if one does."""
     assert isinstance(server, Hdfs)
     nth = rng.choice(server.writers() or range(DATANODES))
@@ -78,7 +80,7 @@ def datanode(server: Hdfs | S3, rng: Random) -> str:
     return f"DataNode {nth}"
 
 
-def s3_server(server: Hdfs | S3, _rng: Random) -> str:
+def s3_server(server: Server, _rng: Random) -> str:
     assert isinstance(server, S3)
     server.kill()
     return "the S3 server"
@@ -99,6 +101,11 @@ def slow_and(other: Injector) -> Injector:
 def down_and(other: Injector) -> Injector:
     """The store is away, and while it is another fault is done."""
     return _meanwhile(_away, "the store is away", other)
+
+
+def failing_and(other: Injector) -> Injector:
+    """The disk of the store fails in the middle of a save (EIO), and another fault is done."""
+    return _meanwhile(_fails, "the disk of the store fails in a save", other)
 
 
 def _meanwhile(
@@ -154,6 +161,19 @@ def _slow(server: S3) -> Iterator[None]:
     finally:
         over.set()
         thread.join()
+
+
+@contextmanager
+def _fails(lab: Lab, job: str) -> Iterator[None]:
+    beside = _beside(lab)
+    disk = beside.server
+    assert isinstance(disk, FailingDisk)
+    target.wait_for(partial(under_way, beside.life(job)), f"a save of {job} under way", WITHIN_S)
+    disk.fail()
+    try:
+        yield
+    finally:
+        disk.mend()
 
 
 @contextmanager

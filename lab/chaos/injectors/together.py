@@ -40,6 +40,16 @@ def all_of(*each: Injector) -> Injector:
     return do
 
 
+def stored(then: Injector) -> Injector:
+    """Once a checkpoint of the job's is in its store."""
+
+    def do(lab: Lab, job: str, rng: Random) -> Done:
+        lab.wait(job, lambda seen: bool(seen["stored_step"]), within_s=COMES_WITHIN_S)
+        return then(lab, job, rng)
+
+    return do
+
+
 def after(step: int, then: Injector) -> Injector:
     """Once the job has come so far."""
 

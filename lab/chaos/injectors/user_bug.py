@@ -39,6 +39,16 @@ def armed(bug: str, *, again: str = "") -> Injector:
     return do
 
 
+def without_victim(bug: str, *, again: str) -> Injector:
+    """Of which nobody can tell which rank it is."""
+
+    def do(lab: Lab, job: str, rng: Random) -> Done:
+        done = armed(bug, again=again)(lab, job, rng)
+        return replace(done, node=None, rank=None)
+
+    return do
+
+
 def armed_on_all(bug: str, *, every: int = 0, but: Collection[int] = ()) -> Injector:
     """Let all ranks, `but` for some, run into `bug`, at the same step: one soon, each time they
     come to it, or at each multiple of `every`. Returns once all have met it."""

@@ -6,10 +6,11 @@ is not to come back removes its file first, as a transient one would.
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from holdfast.checkpoint import Checkpointer
-from holdfast.lab.chaos.scripts.bugs import BUGS
+from holdfast.lab.chaos.scripts.bugs import AFTERWARDS, BUGS
 from holdfast.workload import main as workload
 from holdfast.workload.train import Outcome, Trainer
 
@@ -24,14 +25,22 @@ _healthy_step, _healthy_resume = Trainer.step, workload.resume
 
 def buggy_step(self: Trainer) -> Outcome:
     for name, bug in BUGS.items():
-        armed = FOLDER / f"{name}.rank{RANK}"
-        if _always(armed, self.progress.step) or _met(Path(f"{armed}.here"), self.progress.step):
-            Path(f"{armed}.met").touch()
-            bug(self)
-        if armed.exists():
-            armed.unlink()
-            bug(self)
-    return _healthy_step(self)
+        if name not in AFTERWARDS:
+            _meet(name, bug, self)
+    outcome = _healthy_step(self)
+    for name in AFTERWARDS:
+        _meet(name, BUGS[name], self)
+    return outcome
+
+
+def _meet(name: str, bug: Callable[[Trainer], None], trainer: Trainer) -> None:
+    armed = FOLDER / f"{name}.rank{RANK}"
+    if _always(armed, trainer.progress.step) or _met(Path(f"{armed}.here"), trainer.progress.step):
+        Path(f"{armed}.met").touch()
+        bug(trainer)
+    if armed.exists():
+        armed.unlink()
+        bug(trainer)
 
 
 def _always(armed: Path, step: int) -> bool:

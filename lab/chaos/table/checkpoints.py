@@ -55,6 +55,17 @@ _ROWS: tuple[Scenario, ...] = (
         )
     ),
     Scenario(
+        23,
+        "store-fails",
+        "the disk of the store fails (EIO) in a save, and all nodes with snapshots are lost",
+        user_bug.in_long_steps(store.failing_and(node.all_lost)),
+        FROM_REAL_STORE,
+        script=BUGGY,
+        longer=3,
+        shape=Shape(standbys=2),
+        store="disk",
+    ),
+    Scenario(
         21,
         "store-full",
         "the disk of an S3 server is full, and all nodes with snapshots are lost meanwhile",

@@ -1,10 +1,12 @@
-"""Faults 35, 41, 48 and 49: the driver dies, there is more than one fault, or nobody is heard."""
+"""Faults 35, 39, 41, 48 and 49: the driver dies, or where ranks meet; there is more than one fault,
+or nobody is heard.
+"""
 
 import signal
 
 from msgspec.structs import replace
 
-from holdfast.lab.chaos.injectors import driver, node, process, rank, together
+from holdfast.lab.chaos.injectors import driver, meeting, node, process, rank, together
 from holdfast.lab.chaos.scenario import STORE_EVERY, Expected, Scenario
 from holdfast.lab.chaos.table.expected import IN_PLACE, LOST, TWICE, UNSEEN
 
@@ -31,6 +33,15 @@ _STORM = Expected(
 _kill = rank.signalled(signal.SIGKILL)
 
 ROWS: tuple[Scenario, ...] = (
+    Scenario(
+        39,
+        "redis-killed",
+        "the Redis where ranks meet is killed, then a rank, and the Redis begins anew, empty",
+        meeting.redis_killed_and(rank.signalled(signal.SIGKILL)),
+        IN_PLACE,
+        longer=4,
+        store="redis",
+    ),
     Scenario(35, "driver-killed", "the driver is killed while all is well", driver.killed, UNSEEN),
     *(
         Scenario(

@@ -59,10 +59,21 @@ ROWS: tuple[Scenario, ...] = (
     Scenario(
         10,
         "bits-flip",
-        "a rank has one wrong bit in a parameter after each step",
-        _armed("flip", again="always"),
-        replace(UNSEEN, compares_losses=False),  # they differ, and nobody is told
+        "a rank of four replicas has one wrong bit in a parameter after each step",
+        together.stored(_armed("flip", again="always")),
+        replace(TOLD, names_rank=True, reports="silent-corruption", compares_losses=False),
         script=BUGGY,
+        spec={"topology": {"dp": 4}},
+        longer=2,
+    ),
+    Scenario(
+        10,
+        "bits-flip-of-two",
+        "a rank of two replicas has one wrong bit in a parameter after each step",
+        together.stored(user_bug.without_victim("flip", again="always")),
+        replace(TOLD, reports="silent-corruption", compares_losses=False),
+        script=BUGGY,
+        longer=2,
     ),
     Scenario(
         11,

@@ -1,5 +1,6 @@
 """Bugs that users' scripts have, and pauses that are none, by name. What is met is a function
-of the trainer, called at the beginning of a step. Known to `scripts.buggy` alone, which meets them.
+of the trainer, called at the beginning of a step, or after it. Known to `scripts.buggy` alone,
+which meets them.
 """
 
 from collections.abc import Callable
@@ -14,3 +15,5 @@ BUGS: dict[str, Callable[[Trainer], None]] = {
     **collectives.BUGS,
     **figures.BUGS,
 }
+AFTERWARDS = ("flip",)
+"""Those that are called after a step, so that what they do is saved."""
