@@ -1,0 +1,116 @@
+"""The pages that show: jobs, a job, its story, an incident, nodes, a node, the brake."""
+
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from holdfast.driver.adapters.page.asked import Asked, answered, shown
+from holdfast.driver.adapters.page.facts import Dict
+from holdfast.driver.adapters.rest.problems import Problem, not_found
+from holdfast.driver.people.access import Right
+from holdfast.page import pages
+
+MOST_RANK = 10_000_000
+
+
+async def jobs(asked: Asked) -> Response:
+    facts = asked.facts
+    await facts.may(asked.token, Right.SEE_JOBS)
+    await facts.may(asked.token, Right.SEE_NODES)
+    nodes = await facts.nodes()
+    html = pages.jobs(asked.frame(), await facts.jobs(), nodes, await facts.brake())
+    return shown(html)
+
+
+async def job(asked: Asked) -> Response:
+    name = await seen(asked)
+    found, incidents = await asked.facts.job(name), await asked.facts.incidents(name)
+    why = await asked.facts.why_job(name)
+    rank, stream = _rank(asked, found, incidents), _stream(asked)
+    log = await asked.facts.log(asked.token, name, rank, stream)
+    return shown(pages.job(asked.frame(), found, incidents, why, log))
+
+
+def _rank(asked: Asked, found: Dict, incidents: list[Dict]) -> int:
+    """Whose log: that which is asked for, else the one that ended first, or that a fault was of."""
+    given = asked.request.query_params.get("rank", "")
+    if given:
+        if given.isascii() and given.isdigit() and len(given) <= len(str(MOST_RANK)):
+            return int(given)
+        raise Problem(422, f"rank: {given!r} is no rank.", fix="Give a whole number from 0.")
+    if found["exit"]:
+        return int(found["exit"]["rank"])
+    ranks = [each["rank"] for each in incidents if each["faults"] and each["rank"] is not None]
+    return int(ranks[-1]) if ranks else 0
+
+
+def _stream(asked: Asked) -> str:
+    given = asked.request.query_params.get("stream", "stderr")
+    if given not in ("stdout", "stderr"):
+        raise Problem(422, f"stream: {given!r} is none.", fix="Give stdout or stderr.")
+    return given
+
+
+async def story(asked: Asked) -> Response:
+    name = await seen(asked)
+    return shown(pages.story(asked.frame(), await asked.facts.story(name)))
+
+
+async def incident(asked: Asked) -> Response:
+    name, number = await seen(asked), asked.request.path_params["number"]
+    found = {str(each["number"]): each for each in await asked.facts.incidents(name)}
+    if number not in found:
+        raise not_found("incident", number, found)
+    told = await asked.facts.story(name)
+    return shown(pages.incident(asked.frame(), name, found[number], told))
+
+
+async def nodes(asked: Asked) -> Response:
+    await asked.facts.may(asked.token, Right.SEE_NODES)
+    return shown(pages.nodes(asked.frame(), await asked.facts.nodes()))
+
+
+async def node(asked: Asked) -> Response:
+    await asked.facts.may(asked.token, Right.SEE_NODES)
+    name = asked.request.path_params["node"]
+    found, why = await asked.facts.node(name), await asked.facts.why_node(name)
+    html = pages.node(asked.frame(), found, why, await done(asked, name))
+    return shown(html, forms=True)
+
+
+async def brake(asked: Asked) -> Response:
+    await asked.facts.may(asked.token, Right.SEE_NODES)
+    html = pages.brake(asked.frame(), await asked.facts.brake(), await done(asked, "brake"))
+    return shown(html, forms=True)
+
+
+async def seen(asked: Asked) -> str:
+    """The whole name of the job in the path, where it may be seen."""
+    given = asked.request.path_params["job"]
+    name = await asked.facts.may(asked.token, Right.SEE_JOB, given)
+    return await asked.facts.may(asked.token, Right.SEE_JOBS, name)
+
+
+async def done(asked: Asked, name: str) -> str:
+    """What came of what was just asked for."""
+    given = asked.request.query_params.get("done", "")
+    number = int(given) if given.isascii() and given.isdigit() and len(given) < 19 else 0
+    return await asked.facts.done(name, number) if number else ""
+
+
+PATHS = {
+    "/": jobs,
+    "/jobs/{job}": job,
+    "/jobs/{job}/story": story,
+    "/jobs/{job}/incidents/{number}": incident,
+    "/nodes": nodes,
+    "/nodes/{node}": node,
+    "/brake": brake,
+}
+
+
+def routes() -> list[Route | Mount]:
+    """Pages, and the files that they load, which have no facts in them."""
+    files = StaticFiles(packages=[("holdfast.page", "static")])
+    made: list[Route | Mount] = [Mount("/static", files, name="static")]
+    return made + [Route(path, answered(page), methods=["GET"]) for path, page in PATHS.items()]
