@@ -13,7 +13,7 @@ from holdfast.page.words import FINISHED, duration
 
 
 class Answer(NamedTuple):
-    """`tone`: one of `tones`, which is told in words as well. `incident`: which has more of it, if one has."""
+    """`tone`: one of `tones`, which is told in words as well. `incident`: which has more of it."""
 
     question: str
     text: str

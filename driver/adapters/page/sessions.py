@@ -49,7 +49,7 @@ class Sessions:
         return code
 
     def redeem(self, code: str) -> str | None:
-        """The value of a new session's cookie; None where the code was used, is too old, or none."""
+        """The value of a new session's cookie; None where the code was used or is too old."""
         held = self._codes.pop(_digest(code), None)
         if held is None or held.until_s < self._clock.monotonic_s():
             return None
