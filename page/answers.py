@@ -89,7 +89,10 @@ def _stopped(job: Job, incidents: Incidents) -> Answer:
 
 
 def todo(job: Job, why: Mapping[str, Any]) -> str:
-    """What to do next, as `why` says it; where that is nothing, so."""
-    if why["fix"]:
+    """What to do next, as `why` says it, but for where to look: that is here."""
+    if why["fix"] and not why["fix"].startswith("How it is now: "):
         return str(why["fix"])
-    return "Nothing: it is over." if job["phase"] in FINISHED else "Nothing."
+    if job["phase"] in FINISHED or state_of(job) != job["phase"]:
+        return "Nothing: it is over."
+    calm = job["phase"] == "Running" and job["incident"] is None
+    return "Nothing has to be done." if calm else "Nothing has to be done: Holdfast is at it."
