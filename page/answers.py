@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from holdfast.page import status
 from holdfast.page.status import Incidents, Job
+from holdfast.page.stories import clock
 from holdfast.page.tones import BAD, GOOD, PLAIN, WAITS
 from holdfast.page.words import FINISHED, duration
 
@@ -28,7 +29,7 @@ def answers(job: Job, incidents: Incidents, why: Mapping[str, Any]) -> list[Answ
         _moves(job),
         *([Answer("How fast?", pace)] if pace else []),
         Answer("What was lost?", status.lost(job, incidents).text),
-        _stopped(job, incidents),
+        _stopped(job, incidents, why),
         Answer("What can be done?", todo(job, why)),
     ]
 
@@ -77,15 +78,17 @@ def _pace(job: Job) -> str:
     return ", ".join(more)
 
 
-def _stopped(job: Job, incidents: Incidents) -> Answer:
-    """Why it stopped last; what was only told of it is no stop."""
+def _stopped(job: Job, incidents: Incidents, why: Mapping[str, Any]) -> Answer:
+    """Why it stopped last, and when; what was only told of it is no stop."""
     ask, last = "Why did it last stop?", status.last_of(incidents)
     if last is None or not last["faults"]:
         return Answer(ask, "It has not stopped.")
     text = last.get("latest", last["summary"])
     over = last["recovered_s"] is not None or not last["open"]
     tone = PLAIN if over else BAD
-    return Answer(ask, f"{text}{status.still(last, job)}", tone, last["number"])
+    began = (line["at"] for line in why["lines"] if line["incident"] == last["number"])
+    at = next((f"at {clock(each)} UTC: " for each in began), "")
+    return Answer(ask, f"{at}{text}{status.still(last, job)}", tone, last["number"])
 
 
 def todo(job: Job, why: Mapping[str, Any]) -> str:

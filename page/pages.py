@@ -20,6 +20,10 @@ from holdfast.protocol.counts import plural
 Told = Mapping[str, Any]
 
 
+NOTHING: Told = {"fix": "", "lines": ()}
+"""What `why` tells where it is not asked."""
+
+
 class Frame(NamedTuple):
     """Around every page. `live`: a driver runs, and `sequence` is its newest entry; else it is read
     from a run's folder. `said`: why what is told may be old. `token`: of this session's forms, ""
@@ -43,7 +47,7 @@ class Log(NamedTuple):
 
 def jobs(frame: Frame, found: Sequence[Told], nodes: Sequence[Told], brake: Told) -> str:
     """All jobs, the newest first, and the fleet."""
-    said = {job["name"]: answers(job, (), {"fix": ""})[0].text for job in found}
+    said = {job["name"]: answers(job, (), NOTHING)[0].text for job in found}
     return render(
         "jobs",
         frame=frame,

@@ -6,7 +6,7 @@ import re
 import signal
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.page.axe import violations
@@ -99,19 +99,16 @@ def test_nothing_is_in_the_console_and_nothing_wider_than_the_screen(
     assert console == []
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("scheme", "width"), zip(("light", "dark"), WIDTHS, strict=True))
 def test_a_screen_reader_finds_names_and_eyes_find_contrast(
-    watched: Watched, browser: "Browser", scheme: str
+    watched: Watched, browser: "Browser", scheme: Any, width: int
 ) -> None:
-    for width in WIDTHS:
-        context = browser.new_context(
-            viewport={"width": width, "height": 740}, color_scheme=scheme, reduced_motion="reduce"
-        )
-        page = watched.opened(context)
-        for path in paths_of(watched):
-            page.goto(f"{watched.base}{path}")
-            assert violations(page) == [], (path, width)
-        context.close()
+    context = browser.new_context(viewport={"width": width, "height": 740}, color_scheme=scheme)
+    page = watched.opened(context)
+    for path in paths_of(watched):
+        page.goto(f"{watched.base}{path}")
+        assert violations(page) == [], path
+    context.close()
 
 
 def test_without_javascript_all_facts_are_there(watched: Watched, browser: "Browser") -> None:
