@@ -18,6 +18,7 @@ from holdfast.cli.errors import Stopped
 from holdfast.cli.offline import Recorded
 from holdfast.cli.output import complain, say
 from holdfast.driver.adapters.page import reading
+from holdfast.driver.adapters.page.crowd import Crowd
 from holdfast.driver.adapters.page.safety import Safe
 from holdfast.driver.adapters.page.sessions import Sessions
 from holdfast.driver.adapters.rest.problems import Problem, not_found
@@ -50,8 +51,10 @@ def serve(root: Path, *, port: int) -> int:
 def app_of(facts: "OfFolder") -> Starlette:
     """The pages that show, and no others."""
     app = Starlette(routes=reading.routes())
+    clock = SystemClock()
     app.state.facts = facts
-    app.state.sessions = Sessions("", SystemClock())
+    app.state.crowd = Crowd(clock)
+    app.state.sessions = Sessions("", clock)
     app.add_middleware(Safe, names=frozenset())
     return app
 

@@ -1,9 +1,11 @@
 """The page of a driver: who may look, who may change something, and what is quoted on it."""
 
+import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator
 from html import unescape
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -11,8 +13,10 @@ import pytest
 from tests.rest.conftest import Driver
 from tests.rest.test_rest_nodes import NODE
 
+from holdfast.driver.adapters.page import reading
 from holdfast.driver.adapters.page.changing import FORM
 from holdfast.driver.core import events
+from holdfast.page import pages
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import Task
 
@@ -244,3 +248,25 @@ async def test_a_log_shows_the_first_error_and_a_rank_that_is_not_there_says_so(
         assert (await page.get("/jobs/speech?stream=both")).status_code == 422
         assert (await page.get("/jobs/speech/incidents/99")).status_code == 404
         assert (await page.get("/nodes/node-9")).status_code == 404
+
+
+async def test_a_crowd_is_shown_one_page_and_the_next_one_what_is_new(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await running(driver)
+    made: list[int] = []
+
+    def counted(frame: pages.Frame, *facts: Any) -> str:
+        made.append(frame.sequence)
+        return pages.job(frame, *facts)
+
+    monkeypatch.setattr(reading, "pages", SimpleNamespace(job=counted))
+    async with browser(driver) as page:
+        asked = (page.get("/jobs/speech") for _ in range(20))
+        told = {answer.text for answer in await asyncio.gather(*asked)}
+        assert (len(told), len(made)) == (1, 1)
+        await driver.happened(events.SuspendRequested(job="speech", by="a person"))
+        assert (await page.get("/jobs/speech")).text not in told
+        assert (await page.get("/jobs/nobody")).status_code == 404
+        assert (await page.get("/jobs/nobody")).status_code == 404
+    assert made == sorted(set(made))

@@ -12,6 +12,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
+from holdfast.driver.adapters.page.crowd import Crowd
 from holdfast.driver.adapters.page.facts import Facts
 from holdfast.driver.adapters.page.safety import Session, cookie_name, session_of
 from holdfast.driver.adapters.page.sessions import SESSION_S, Sessions
@@ -74,10 +75,21 @@ def answered(page: Page) -> Endpoint:
     return answer
 
 
-def shown(html: str, *, forms: bool = False) -> Response:
-    """A page. With forms the browser has to say where they come from, which it does to us alone."""
-    headers = {"Referrer-Policy": "same-origin"} if forms else None
-    return HTMLResponse(html, headers=headers)
+def alike(make: Callable[[Asked], Awaitable[str]]) -> Page:
+    """A page without forms, which is the same for all who have the same token."""
+
+    async def page(asked: Asked) -> Response:
+        crowd: Crowd = asked.request.app.state.crowd
+        url = asked.request.url
+        key = (f"{url.path}?{url.query}", asked.token, asked.facts.sequence)
+        return HTMLResponse(await crowd.page(key, lambda: make(asked)))
+
+    return page
+
+
+def with_forms(html: str) -> Response:
+    """A page from which a browser says where a form comes from, which it does to us alone."""
+    return HTMLResponse(html, headers={"Referrer-Policy": "same-origin"})
 
 
 async def _signed_in(request: Request, facts: Facts, sessions: Sessions, code: str) -> Response:

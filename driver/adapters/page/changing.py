@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, quote
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from holdfast.driver.adapters.page.asked import Asked, answered, shown
+from holdfast.driver.adapters.page.asked import Asked, answered, with_forms
 from holdfast.driver.adapters.page.reading import seen
 from holdfast.driver.adapters.page.safety import check_form
 from holdfast.driver.adapters.rest.asking import Done, ask
@@ -36,14 +36,14 @@ async def ask_evict(asked: Asked) -> Response:
     job = await facts.job(found["job"]) if found["job"] else None
     incidents = await facts.incidents(found["job"]) if found["job"] else []
     html = pages.eviction(asked.frame(), found, job, nodes, incidents, _of_node(name))
-    return shown(html, forms=True)
+    return with_forms(html)
 
 
 async def ask_stop(asked: Asked) -> Response:
     name = await seen(asked)
     await asked.facts.may(asked.token, Right.CHANGE_JOB, name)
     html = pages.stopping(asked.frame(), await asked.facts.job(name), _of_job(name))
-    return shown(html, forms=True)
+    return with_forms(html)
 
 
 async def evict(asked: Asked, form: dict[str, str]) -> Response:

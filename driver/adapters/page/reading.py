@@ -1,10 +1,12 @@
 """The pages that show: jobs, a job, its story, an incident, nodes, a node, the brake."""
 
+from asyncio import to_thread
+
 from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from holdfast.driver.adapters.page.asked import Asked, answered, shown
+from holdfast.driver.adapters.page.asked import Asked, alike, answered, with_forms
 from holdfast.driver.adapters.page.facts import Dict
 from holdfast.driver.adapters.rest.problems import Problem, not_found
 from holdfast.driver.people.access import Right
@@ -13,22 +15,22 @@ from holdfast.page import pages
 MOST_RANK = 10_000_000
 
 
-async def jobs(asked: Asked) -> Response:
+async def jobs(asked: Asked) -> str:
     facts = asked.facts
     await facts.may(asked.token, Right.SEE_JOBS)
     await facts.may(asked.token, Right.SEE_NODES)
     nodes = await facts.nodes()
-    html = pages.jobs(asked.frame(), await facts.jobs(), nodes, await facts.brake())
-    return shown(html)
+    found, brake = await facts.jobs(), await facts.brake()
+    return await to_thread(pages.jobs, asked.frame(), found, nodes, brake)
 
 
-async def job(asked: Asked) -> Response:
+async def job(asked: Asked) -> str:
     name = await seen(asked)
     found, incidents = await asked.facts.job(name), await asked.facts.incidents(name)
     why = await asked.facts.why_job(name)
     rank, stream = _rank(asked, found, incidents), _stream(asked)
     log = await asked.facts.log(asked.token, name, rank, stream)
-    return shown(pages.job(asked.frame(), found, incidents, why, log))
+    return await to_thread(pages.job, asked.frame(), found, incidents, why, log)
 
 
 def _rank(asked: Asked, found: Dict, incidents: list[Dict]) -> int:
@@ -51,23 +53,23 @@ def _stream(asked: Asked) -> str:
     return given
 
 
-async def story(asked: Asked) -> Response:
+async def story(asked: Asked) -> str:
     name = await seen(asked)
-    return shown(pages.story(asked.frame(), await asked.facts.story(name)))
+    return await to_thread(pages.story, asked.frame(), await asked.facts.story(name))
 
 
-async def incident(asked: Asked) -> Response:
+async def incident(asked: Asked) -> str:
     name, number = await seen(asked), asked.request.path_params["number"]
     found = {str(each["number"]): each for each in await asked.facts.incidents(name)}
     if number not in found:
         raise not_found("incident", number, found)
     told = await asked.facts.story(name)
-    return shown(pages.incident(asked.frame(), name, found[number], told))
+    return await to_thread(pages.incident, asked.frame(), name, found[number], told)
 
 
-async def nodes(asked: Asked) -> Response:
+async def nodes(asked: Asked) -> str:
     await asked.facts.may(asked.token, Right.SEE_NODES)
-    return shown(pages.nodes(asked.frame(), await asked.facts.nodes()))
+    return await to_thread(pages.nodes, asked.frame(), await asked.facts.nodes())
 
 
 async def node(asked: Asked) -> Response:
@@ -75,13 +77,13 @@ async def node(asked: Asked) -> Response:
     name = asked.request.path_params["node"]
     found, why = await asked.facts.node(name), await asked.facts.why_node(name)
     html = pages.node(asked.frame(), found, why, await done(asked, name))
-    return shown(html, forms=True)
+    return with_forms(html)
 
 
 async def brake(asked: Asked) -> Response:
     await asked.facts.may(asked.token, Right.SEE_NODES)
     html = pages.brake(asked.frame(), await asked.facts.brake(), await done(asked, "brake"))
-    return shown(html, forms=True)
+    return with_forms(html)
 
 
 async def seen(asked: Asked) -> str:
@@ -99,11 +101,11 @@ async def done(asked: Asked, name: str) -> str:
 
 
 PATHS = {
-    "/": jobs,
-    "/jobs/{job}": job,
-    "/jobs/{job}/story": story,
-    "/jobs/{job}/incidents/{number}": incident,
-    "/nodes": nodes,
+    "/": alike(jobs),
+    "/jobs/{job}": alike(job),
+    "/jobs/{job}/story": alike(story),
+    "/jobs/{job}/incidents/{number}": alike(incident),
+    "/nodes": alike(nodes),
     "/nodes/{node}": node,
     "/brake": brake,
 }

@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
 from holdfast.driver.adapters.page import changing, reading
+from holdfast.driver.adapters.page.crowd import Crowd
 from holdfast.driver.adapters.page.facts import Here
 from holdfast.driver.adapters.page.safety import Safe, names_of
 from holdfast.driver.adapters.page.sessions import Sessions
@@ -74,6 +75,7 @@ def make_app(control: Control) -> FastAPI:
     app.state.metrics = Metrics()
     app.state.pages = Pages(control, events.written)
     app.state.facts = Here(control)
+    app.state.crowd = Crowd(control.clock)
     app.state.sessions = Sessions(_own_token(control.settings), control.clock)
     problems.install(app)
     app.router.routes += routes()
