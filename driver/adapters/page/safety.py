@@ -94,7 +94,7 @@ def token_for_api(request: Request, sessions: Sessions) -> str:
 
 def check_form(request: Request, session: Session, given: str) -> None:
     """Raises `NotAllowed` unless it is a form of this session that came from our own page."""
-    same = hmac.compare_digest(given.encode(errors="replace"), session.form.encode())
+    same = hmac.compare_digest(given.encode(errors="surrogatepass"), session.form.encode())
     if not (same and from_own_page(request)):
         raise NotAllowed(
             "this form is not from this page.", fix="Open the page anew and try again."

@@ -70,7 +70,7 @@ class Sessions:
         return held.token if held is not None and held.until_s > now_s else None
 
     def _signed(self, said: str) -> str:
-        return f"{said}.{hmac.digest(self._key, said.encode(), 'sha256').hex()}"
+        return f"{said}.{hmac.digest(self._key, _bytes(said), 'sha256').hex()}"
 
 
 def form_token(cookie: str) -> str:
@@ -86,8 +86,13 @@ def _keep(kept: dict[bytes, _Held], secret: str, held: _Held, *, most: int) -> N
 
 
 def _digest(secret: str) -> bytes:
-    return hashlib.sha256(secret.encode(errors="surrogateescape")).digest()
+    return hashlib.sha256(_bytes(secret)).digest()
 
 
 def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode(errors="replace"), other.encode(errors="replace"))
+    return hmac.compare_digest(_bytes(one), _bytes(other))
+
+
+def _bytes(text: str) -> bytes:
+    """Also of what is no text at all, which a browser may send."""
+    return text.encode(errors="surrogatepass")
