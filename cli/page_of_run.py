@@ -116,17 +116,19 @@ class OfFolder:
     async def brake(self) -> dict[str, Any]:
         return self._recorded.brake()
 
-    async def log(self, token: str, job: str, rank: int, stream: str) -> Log:
-        """Its end, of the newest attempt."""
-        attempt = max(1, (await self.job(job))["attempt"])
-        path = RunPaths(self._root).rank(job, attempt, rank) / f"{stream}.log"
+    async def log(
+        self, token: str, job: str, rank: int, stream: str, attempt: int | None = None
+    ) -> Log:
+        """As its node wrote it here, of the newest attempt where none is named."""
+        meant = max(1, (await self.job(job))["attempt"]) if attempt is None else attempt
+        path = RunPaths(self._root).rank(job, meant, rank) / f"{stream}.log"
         try:
             with path.open("rb") as file:
                 size = file.seek(0, 2)
                 file.seek(max(0, size - READ_BYTES))
-                return Log(rank, stream, pane(file.read(), whole=size <= READ_BYTES))
+                return Log(rank, stream, meant, pane(file.read(), whole=size <= READ_BYTES))
         except OSError as error:
-            return Log(rank, stream, pane(b"", whole=True), f"{path}: {error.strerror}.")
+            return Log(rank, stream, meant, pane(b"", whole=True), f"{path}: {error.strerror}.")
 
     async def done(self, name: str, sequence: int) -> str:
         return ""

@@ -41,6 +41,7 @@ class Log(NamedTuple):
 
     rank: int
     stream: str
+    attempt: int
     pane: Pane
     missing: str = ""
 

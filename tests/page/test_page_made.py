@@ -141,7 +141,7 @@ def test_whatever_is_quoted_stays_text(quoted: str) -> None:
     incident = {**INCIDENT, "summary": mark, "latest": mark, "stacks": {0: mark}, "node": mark}
     line = {**WHY["lines"][0], "text": mark, "source": mark, "verdict": mark}
     why = {**WHY, "headline": mark, "details": [mark], "exception": mark, "lines": [line]}
-    log = Log(0, "stderr", pane(mark.encode(errors="replace"), whole=True))
+    log = Log(0, "stderr", 1, pane(mark.encode(errors="replace"), whole=True))
     node = {**NODE, "name": mark, "reason": mark, "rack": mark, "job": mark}
     brake = {"on": True, "why": mark, "since_s": 0.0, "dry_run": False}
     made = [
@@ -165,7 +165,7 @@ def test_a_page_of_12288_ranks_is_made_in_no_time_that_a_reader_sees() -> None:
         for n in range(1_536)
     ]
     job = {**RUNNING, "places": places, "ranks": 12_288}
-    html = pages.job(LIVE, job, [INCIDENT], WHY, Log(0, "stderr", pane(b"", whole=True)))
+    html = pages.job(LIVE, job, [INCIDENT], WHY, Log(0, "stderr", 1, pane(b"", whole=True)))
     assert html.count('class="cell') == 1_536 + len(job["standbys"])
     assert len(html) < 400_000
 

@@ -17,6 +17,7 @@ from holdfast.driver.adapters.page import reading
 from holdfast.driver.adapters.page.changing import FORM
 from holdfast.driver.core import events
 from holdfast.page import pages
+from holdfast.page.logs import pane
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 from holdfast.protocol.messages import Task
 
@@ -245,6 +246,8 @@ async def test_a_log_shows_the_first_error_and_a_rank_that_is_not_there_says_so(
         assert html.count("<mark>") == 1
         assert "there is no rank 7" in (await page.get("/jobs/speech?rank=7")).text
         assert (await page.get("/jobs/speech?rank=-1")).status_code == 422
+        assert (await page.get("/jobs/speech?attempt=x")).status_code == 422
+        assert "has no attempt 5" in (await page.get("/jobs/speech?attempt=5")).text
         assert (await page.get("/jobs/speech?stream=both")).status_code == 422
         assert (await page.get("/jobs/speech/incidents/99")).status_code == 404
         assert (await page.get("/nodes/node-9")).status_code == 404
@@ -270,3 +273,27 @@ async def test_a_crowd_is_shown_one_page_and_the_next_one_what_is_new(
         assert (await page.get("/jobs/nobody")).status_code == 404
         assert (await page.get("/jobs/nobody")).status_code == 404
     assert made == sorted(set(made))
+
+
+async def test_the_error_that_ended_an_attempt_is_shown_where_the_next_one_has_none() -> None:
+    """Its rank writes to another log by then."""
+    found = {"name": "speech", "exit": None}
+    incidents = [{"faults": 1, "rank": 1}]
+    asked = SimpleNamespace(
+        request=SimpleNamespace(query_params={}), token="", facts=SimpleNamespace(log=scripted)
+    )
+    log = await reading._log(asked, found, incidents)  # type: ignore[arg-type]
+    assert (log.rank, log.attempt) == (1, 2)
+    log = await reading._log(asked, found, [])  # type: ignore[arg-type]
+    assert (log.rank, log.attempt) == (0, 3)
+    asked.request.query_params["attempt"] = "3"
+    log = await reading._log(asked, found, incidents)  # type: ignore[arg-type]
+    assert (log.rank, log.attempt) == (1, 3)
+
+
+async def scripted(
+    _token: str, _job: str, rank: int, stream: str, attempt: int | None
+) -> pages.Log:
+    """Of a job whose second attempt ended by an error."""
+    data = b"ValueError: no\n" if attempt == 2 else b"all is well\n"
+    return pages.Log(rank, stream, attempt or 3, pane(data, whole=True))

@@ -65,7 +65,11 @@ class Facts(Protocol):
 
     async def brake(self) -> Dict: ...
 
-    async def log(self, token: str, job: str, rank: int, stream: str) -> Log: ...
+    async def log(
+        self, token: str, job: str, rank: int, stream: str, attempt: int | None = None
+    ) -> Log:
+        """Its end; of the newest attempt where none is named."""
+        ...
 
     async def done(self, name: str, sequence: int) -> str:
         """What came of a request about this name, by its entry of the journal; "" of any other."""
@@ -133,22 +137,27 @@ class Here:
         control = self._control
         return plain(brake_view(control.state, dry_run=control.settings.dry_run_evictions))
 
-    async def log(self, token: str, job: str, rank: int, stream: str) -> Log:
-        """Its end, of the newest attempt; why there is none, or none for this person, is told."""
+    async def log(
+        self, token: str, job: str, rank: int, stream: str, attempt: int | None = None
+    ) -> Log:
+        """Why there is none, or none for this person, is told as well."""
         known = job_of(self._control, job)
+        newest = max(known.attempt, FIRST_ATTEMPT)
+        meant = newest if attempt is None else attempt
+        none = Log(rank, stream, meant, pane(b"", whole=True))
         if not 0 <= rank < known.world_size:
             why = f"{job} has {known.world_size} ranks, from rank 0 on; there is no rank {rank}."
-            return Log(rank, stream, pane(b"", whole=True), why)
-        log = RankLog(self._control, known, max(known.attempt, FIRST_ATTEMPT), rank, stream)
+            return none._replace(missing=why)
+        log = RankLog(self._control, known, meant, rank, stream)
         try:
             await self._control.people.check(token, Right.READ_LOGS, job)
-            came = await log.read(-READ_BYTES)
+            came = await log.read(-READ_BYTES) if meant <= newest else None
         except (Rebuff, TemporaryError) as error:
-            return Log(rank, stream, pane(b"", whole=True), str(error))
+            return none._replace(missing=str(error))
         if came is None:
-            return Log(rank, stream, pane(b"", whole=True), log.missing().detail)
+            return none._replace(missing=log.missing().detail)
         data, end = came
-        return Log(rank, stream, pane(data, whole=len(data) == end))
+        return none._replace(pane=pane(data, whole=len(data) == end))
 
     async def done(self, name: str, sequence: int) -> str:
         journal = self._control.journal

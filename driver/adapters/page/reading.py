@@ -12,7 +12,7 @@ from holdfast.driver.adapters.rest.problems import Problem, not_found
 from holdfast.driver.people.access import Right
 from holdfast.page import pages
 
-MOST_RANK = 10_000_000
+MOST_DIGITS = 8
 
 
 async def jobs(asked: Asked) -> str:
@@ -28,18 +28,41 @@ async def job(asked: Asked) -> str:
     name = await seen(asked)
     found, incidents = await asked.facts.job(name), await asked.facts.incidents(name)
     why = await asked.facts.why_job(name)
-    rank, stream = _rank(asked, found, incidents), _stream(asked)
-    log = await asked.facts.log(asked.token, name, rank, stream)
+    log = await _log(asked, found, incidents)
     return await to_thread(pages.job, asked.frame(), found, incidents, why, log)
+
+
+async def _log(asked: Asked, found: Dict, incidents: list[Dict]) -> pages.Log:
+    """That which is asked for. Else of the newest attempt, or of the one before, where the last
+    fault ended that and an error is found there alone.
+    """
+    rank, stream, attempt = (
+        _rank(asked, found, incidents),
+        _stream(asked),
+        _number(asked, "attempt"),
+    )
+    log = await asked.facts.log(asked.token, found["name"], rank, stream, attempt)
+    faults = any(each["faults"] for each in incidents)
+    if attempt is not None or log.pane.error or not faults or log.attempt < 2:
+        return log
+    before = await asked.facts.log(asked.token, found["name"], rank, stream, log.attempt - 1)
+    return before if before.pane.error else log
+
+
+def _number(asked: Asked, name: str) -> int | None:
+    """What is asked for by that name, if anything is. Raises `Problem` (422)."""
+    given = asked.request.query_params.get(name, "")
+    if not given:
+        return None
+    if given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS:
+        return int(given)
+    raise Problem(422, f"{name}: {given!r} is none.", fix="Give a whole number from 0.")
 
 
 def _rank(asked: Asked, found: Dict, incidents: list[Dict]) -> int:
     """Whose log: that which is asked for, else the one that ended first, or that a fault was of."""
-    given = asked.request.query_params.get("rank", "")
-    if given:
-        if given.isascii() and given.isdigit() and len(given) <= len(str(MOST_RANK)):
-            return int(given)
-        raise Problem(422, f"rank: {given!r} is no rank.", fix="Give a whole number from 0.")
+    if (given := _number(asked, "rank")) is not None:
+        return given
     if found["exit"]:
         return int(found["exit"]["rank"])
     ranks = [each["rank"] for each in incidents if each["faults"] and each["rank"] is not None]
