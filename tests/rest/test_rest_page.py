@@ -247,7 +247,7 @@ async def test_a_log_shows_the_first_error_and_a_rank_that_is_not_there_says_so(
         assert "there is no rank 7" in (await page.get("/jobs/speech?rank=7")).text
         assert (await page.get("/jobs/speech?rank=-1")).status_code == 422
         assert (await page.get("/jobs/speech?attempt=x")).status_code == 422
-        assert "has no attempt 5" in (await page.get("/jobs/speech?attempt=5")).text
+        assert "it has no logs" in (await page.get("/jobs/speech?attempt=5")).text
         assert (await page.get("/jobs/speech?stream=both")).status_code == 422
         assert (await page.get("/jobs/speech/incidents/99")).status_code == 404
         assert (await page.get("/nodes/node-9")).status_code == 404
