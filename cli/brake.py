@@ -7,7 +7,7 @@ import typer
 from holdfast.cli.client import path
 from holdfast.cli.output import as_json, say
 from holdfast.cli.shared import Json, State, Url, client, examples, group, text
-from holdfast.cli.words import outcome
+from holdfast.page.words import outcome
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.", callback=text)]
 

@@ -9,7 +9,7 @@ from holdfast.cli.diagnose import All, Names, begun, exit_code, watched
 from holdfast.cli.errors import misused
 from holdfast.cli.output import as_json, say, table
 from holdfast.cli.shared import Json, State, Url, client, examples
-from holdfast.cli.words import duration
+from holdfast.page.words import duration
 from holdfast.protocol import exitcodes
 
 LEAST_NODES = 3

@@ -9,7 +9,7 @@ from holdfast.cli.client import Problem, path
 from holdfast.cli.errors import misused
 from holdfast.cli.output import as_json, say
 from holdfast.cli.shared import Json, State, Url, client, examples, text
-from holdfast.cli.words import outcome
+from holdfast.page.words import outcome
 
 Subject = Annotated[str | None, typer.Argument(metavar="NODE|JOB", callback=text)]
 Words = Annotated[

@@ -10,7 +10,7 @@ from holdfast.cli.client import Problem, path
 from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json, last_word, say, table, toned
 from holdfast.cli.shared import Json, State, Url, client, examples, same, text
-from holdfast.cli.words import duration, outcome
+from holdfast.page.words import duration, outcome
 from holdfast.protocol import exitcodes
 
 

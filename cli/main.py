@@ -24,6 +24,7 @@ from holdfast.cli import (
     lab,
     logs,
     nodes,
+    page,
     runs,
     show,
     warm,
@@ -49,7 +50,7 @@ app = typer.Typer(
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
 _ALONE = (warm, runs, checkpoint)
-for module in (run, driver, jobs, show, logs, *_ALONE, *_ABOUT_NODES, lab, bench, kubernetes):
+for module in (run, driver, jobs, show, page, logs, *_ALONE, *_ABOUT_NODES, lab, bench, kubernetes):
     module.register(app)
 
 

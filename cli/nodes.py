@@ -9,7 +9,7 @@ from holdfast.cli import worst as worst_
 from holdfast.cli.client import path
 from holdfast.cli.output import as_json, last_word, say, table, toned
 from holdfast.cli.shared import Json, State, Url, client, examples, group, text
-from holdfast.cli.words import outcome, ranks
+from holdfast.page.words import outcome, ranks
 from holdfast.protocol.counts import plural
 
 Reason = Annotated[str, typer.Option("--reason", help="Why; kept in the journal.", callback=text)]

@@ -108,6 +108,11 @@ class Recorded:
     def readiness(self) -> Readiness:
         return Readiness(ready=False, why="", stale=False)
 
+    def brake(self) -> dict[str, Any]:
+        from holdfast.driver.adapters.rest.views import brake_view
+
+        return _plain(brake_view(self._state, dry_run=False))
+
     def incidents(self, job: str) -> list[dict[str, Any]]:
         from holdfast.driver.adapters.rest.views import incident_view
         from holdfast.driver.people import job_lives

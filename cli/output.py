@@ -8,27 +8,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from holdfast.kit.plain import visible
+from holdfast.page.tones import BAD, BUSY, GOOD, PLAIN, WAITS, tone_of
 
 if TYPE_CHECKING:  # rich takes a tenth of a second to import: only those who print tables pay
     from rich.console import Console
 
-TONES = {
-    "Running": "green",
-    "Succeeded": "green",
-    "held": "green",
-    "Failed": "red",
-    "quarantined": "red",
-    "gone": "red",
-    "lost its driver": "red",
-    "cut short": "yellow",
-    "maintenance": "yellow",
-    "suspect": "yellow",
-    "in test": "yellow",
-    "Stopped": "yellow",
-    "Suspended": "yellow",
-    "Pending": "yellow",
-}
-"""Colours of states; others that are under way are shown in cyan."""
+COLOURS = {GOOD: "green", BAD: "red", WAITS: "yellow", PLAIN: "dim", BUSY: "cyan"}
+"""By how grave a state is."""
 
 NARROW = 60
 """Columns of a terminal below which a table of many columns is hard to read."""
@@ -79,8 +65,8 @@ class Toned(str):
 
 def toned(state: str) -> Toned:
     """A state with rich's mark-up for its colour."""
-    tone = TONES.get(state, "dim" if state in ("free", "unknown", "ended") else "cyan")
-    return Toned(f"[{tone}]{state}[/{tone}]")
+    colour = COLOURS[tone_of(state)]
+    return Toned(f"[{colour}]{state}[/{colour}]")
 
 
 NAMES = frozenset({"name", "run", "node", "job"})

@@ -17,8 +17,8 @@ from holdfast.cli import asking, find
 from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json, complain, say, table, toned
 from holdfast.cli.shared import Json, examples, group, or_outer
-from holdfast.cli.words import duration, size
 from holdfast.kit.clock import SystemClock
+from holdfast.page.words import duration, size
 from holdfast.protocol.counts import plural
 from holdfast.protocol.paths import RunPaths
 

@@ -9,6 +9,7 @@ from holdfast.cli import asking, hypotheses
 from holdfast.cli.client import Readiness
 from holdfast.cli.output import as_json, last_word, say
 from holdfast.cli.shared import Json, State, Url, examples, same, text
+from holdfast.page.stories import sentence
 
 Job = Annotated[
     str | None,
@@ -131,16 +132,3 @@ def _then(told: dict[str, Any]) -> Iterator[str]:
 def _trust(found: Readiness) -> dict[str, Any]:
     """For machines: whether what is told may be old, and why the driver takes no new work."""
     return {"stale": found.stale, "degraded": "" if found.ready else found.why}
-
-
-def sentence(line: dict[str, Any]) -> str:
-    """`14:02:05  driver: node-2 sent no heartbeat  -> two sources agree`; or `… decided  …`."""
-    source = f"{line['source']}: " if line["source"] else ""
-    text = f"{source}{line['text']}" if line["seen"] else f"decided  {line['text']}"
-    verdict = f"  -> {line['verdict']}" if line["verdict"] else ""
-    return f"{clock(line['at'])}  {text}{verdict}"
-
-
-def clock(at: str) -> str:
-    """`2026-11-21T14:02:08.1+00:00` as `14:02:08`."""
-    return at[11:19] if len(at) >= 19 else at

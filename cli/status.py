@@ -1,20 +1,19 @@
 """`holdfast status JOB` for people: does it make progress, and what was lost to what.
 
-Called by `show.status`.
+Called by `show.status`. What is said is in `page.status`, for the page shows the same.
 """
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli import asking
 from holdfast.cli.output import console, last_word, toned
-from holdfast.cli.words import counted, duration, repeats, sparkline
-from holdfast.driver.core.state.model import FINISHED, Phase
+from holdfast.driver.core.state.model import FINISHED
 from holdfast.kit.plain import visible
-from holdfast.protocol import collectives
-from holdfast.protocol.counts import plural
-from holdfast.protocol.faults import Kind
+from holdfast.page import status
+from holdfast.page.waterfall import waterfall
+from holdfast.page.words import duration
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -23,18 +22,6 @@ REFRESH_S = 1.0
 WATERFALL_CHARACTERS = 30
 TOLD_PIDS = 16
 """Ranks whose processes fit on two lines."""
-
-REPORTS_BESIDE = {
-    Kind.STORE_FAILED: Kind.STORE_FAILED,
-    Kind.STORE_BACK: Kind.STORE_FAILED,
-    Kind.STORE_NOT_SHARED: Kind.STORE_NOT_SHARED,
-    Kind.STORE_SHARED: Kind.STORE_NOT_SHARED,
-    Kind.STORE_FILLS: Kind.STORE_FILLS,
-    Kind.STORE_SWEPT: Kind.STORE_FILLS,
-    Kind.RENDEZVOUS_AWAY: Kind.RENDEZVOUS_AWAY,
-    Kind.RENDEZVOUS_BACK: Kind.RENDEZVOUS_AWAY,
-}
-"""By kind of a report: which trouble of what is beside the job it tells of, or takes back."""
 
 
 def once(asked: asking.Source, name: str | None, *, alive: bool) -> None:
@@ -79,26 +66,29 @@ def _page(
     lines = [
         f"[bold]{job['name']}[/bold]  {toned(state)}{since}",
         *([] if found.ready or not found.why else [f"driver  {escape(found.why)}"]),
-        *_progress(job, losses),
-        *_standing(job, incidents, "slow", Kind.SLOW, over=Kind.KEEPS_PACE),
-        *_standing(job, incidents, "unseen", Kind.UNSEEN, over=Kind.SEEN_AGAIN),
-        *stored(job, incidents),
+        *lines_of(status.progress(job, losses)),
+        *lines_of(status.slow(job, incidents)),
+        *lines_of(status.unseen(job, incidents)),
+        *lines_of(status.stored(job, incidents)),
         *_lost(job, incidents),
-        *meets(job),
-        *attempt(job),
+        *lines_of(status.meets(job)),
+        *lines_of(status.attempt(job)),
         f"nodes   {_cells(job)}",
         *_pids(job),
-        *_last(job),
+        *lines_of(status.decided(job)),
+        *lines_of(status.ended(job)),
+        *lines_of(status.waits(job)),
     ]
-    if job["phase"] in FINISHED and job["exit"]:
-        lines.append(f"ended   {escape(_ended(job['exit']))}")
-    if job["waiting"]:
-        unsure = job.get("unsure_s")
-        since = f" (for {duration(unsure)})" if unsure is not None else ""
-        lines.append(f"waits   {escape(job['waiting'])}{since}")
     if incidents:
         lines.append(f"more    holdfast why {job['name']}")
     return Group(*(Text.from_markup(visible(line)) for line in lines))
+
+
+def lines_of(facts: Sequence[status.Fact]) -> list[str]:
+    """One each, in rich's mark-up, of which nothing that is quoted has any."""
+    from rich.markup import escape
+
+    return [f"{fact.label:8}{escape(fact.text)}" for fact in facts]
 
 
 def _pids(job: dict[str, Any]) -> list[str]:
@@ -109,156 +99,19 @@ def _pids(job: dict[str, Any]) -> list[str]:
     return [f"pids    {', '.join(f'rank {rank}: {pid}' for rank, pid in told)}"]
 
 
-def _last(job: dict[str, Any]) -> list[str]:
-    """The last decision, but where that is only that the job waits, which is told as such."""
-    from rich.markup import escape
-
-    why = job["why"] or "nothing was decided yet"
-    waits = job["waiting"].startswith(why.removeprefix(f"{job['name']} waits: "))
-    return [] if waits else [f"last    {escape(why)}"]
-
-
-def meets(job: dict[str, Any]) -> list[str]:
-    """Where its ranks meet, and what NCCL and gloo are told, as far as others are told otherwise;
-    `--json` has all of it."""
-    from rich.markup import escape
-
-    place = job.get("rendezvous", "")  # a driver of before tells neither
-    parts = [place] * bool(place) + collectives.unusual(job.get("communication", {}))
-    return [f"meets   {escape(' · '.join(parts))}"] if parts else []
-
-
-def _ended(first: dict[str, Any]) -> str:
-    """The end that explains the others, and how many those are."""
-    how = f"by signal {first['signal']}" if first["signal"] else f"with exit code {first['code']}"
-    more = f", and {first['more']:,} more" if first.get("more") else ""
-    return f"rank {first['rank']} on {first['node']} {how}{more}"
-
-
-def _progress(job: dict[str, Any], losses: list[float]) -> list[str]:
-    parts = []
-    if job["step"] is not None:
-        parts.append(f"step {job['step']:,}{' of this attempt' if job['step_relative'] else ''}")
-    if (start := job.get("again_from")) is not None:  # a driver of before does not tell
-        parts[0] += f", the furthest so far; it goes on from step {start:,}"
-    if job["step_s"] is not None:
-        best = f" (best {job['best_step_s']:.3g} s)" if job["best_step_s"] is not None else ""
-        parts.append(f"{job['step_s']:.3g} s a step{best}")
-    if job["tokens_per_s"] is not None:
-        parts.append(f"{job['tokens_per_s']:,.0f} tokens/s")
-    if job["loss"] is not None:
-        parts.append(f"loss {job['loss']:.4g} {sparkline(losses)}".rstrip())
-    return [f"at      {' · '.join(parts)}"] if parts else []
-
-
-def _standing(
-    job: dict[str, Any],
-    incidents: Sequence[Mapping[str, Any]],
-    name: str,
-    kind: Kind,
-    *,
-    over: Kind,
-) -> list[str]:
-    """What was told of a job that runs, and not taken back since: the newest of each rank."""
-    from rich.markup import escape
-
-    told: dict[tuple[Any, Any], str] = {}
-    for each in incidents if job["phase"] not in FINISHED else ():
-        if each["kind"] == kind:
-            told[each["node"], each["rank"]] = each["summary"]
-        elif each["kind"] == over:
-            told.clear()
-    return [f"{name:<7} {escape(text)}" for text in told.values()]
-
-
-def stored(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What it goes on from where nothing is left in memory, and what is wrong with the store."""
-    from rich.markup import escape
-
-    amiss = [f"        {escape(text)}" for text in _amiss(job, incidents)]
-    if job.get("unsaved_step") is not None:  # a driver of before tells of none
-        amiss.append(f"        step {job['unsaved_step']:,} did not reach it")
-    if job["stored_step"] is not None:
-        ago = "" if job["stored_s"] is None else f", {duration(job['stored_s'])} ago"
-        return [f"store   step {job['stored_step']:,}{ago}", *_tainted(job), *amiss]
-    every = job["spec"].get("spec", {}).get("checkpoint", {}).get("storeIntervalSteps")
-    asked = every and (amiss or job["step"] is not None)
-    yet = "" if job["phase"] in FINISHED else " yet"
-    return [f"store   no checkpoint{yet}", *_tainted(job), *amiss] if asked else []
-
-
-def _tainted(job: dict[str, Any]) -> list[str]:
-    """What is saved and not started from, and why."""
-    from rich.markup import escape
-
-    return [
-        f"        step {each['step']:,} in {each['where']} is not used: {escape(each['why'])}"
-        for each in job.get("restore_points", ())  # a driver of before tells of none
-        if each["status"] == "tainted"
-    ]
-
-
-def _amiss(job: dict[str, Any], incidents: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What was reported of its store, or of where its ranks meet, and not taken back since, for as
-    long as it trains.
-    """
-    if job["phase"] in FINISHED:
-        return []
-    last = {
-        REPORTS_BESIDE[each["kind"]]: each for each in incidents if each["kind"] in REPORTS_BESIDE
-    }
-    return [each["summary"] for kind, each in last.items() if each["kind"] == kind]
-
-
-def attempt(job: dict[str, Any]) -> list[str]:
-    """How often its ranks were started, of which version of the job, and how they lie."""
-    layout = job.get("layout")
-    if not layout or not job["attempt"]:
-        return []
-    size = f"{plural(job['ranks'], 'rank')} on {plural(layout['nodes'], 'node')}"
-    which = f", layout {layout['number']}" if layout["number"] else ""
-    return [f"attempt {job['attempt']} of version {job['version']}: {size}{which}"]
-
-
 def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
     """What was lost so far, and the last recovery as a waterfall."""
-    from rich.markup import escape
-
-    if not incidents:
-        return [f"lost    nothing: no fault{'' if job['phase'] in FINISHED else ' so far'}"]
-    down_s = sum(each["down_s"] or 0 for each in incidents)
-    steps = sum(each["steps_lost"] or 0 for each in incidents)
-    faults = counted(incidents) or "no fault"
-    last = next((each for each in reversed(incidents) if each["faults"]), incidents[-1])
-    unseen = any(each["steps_lost"] and not each["step"] for each in incidents)
-    least = "at least " if unseen else ""
-    redone = f", {least}{plural(steps, 'step')} done again in that time" if steps else ""
-    redone += " and what its script repeats" if repeats(incidents) else ""
-    waits = any(each["faults"] and each["down_s"] is None for each in incidents)
-    never = "not known, for it has not trained since"
-    yet = never if job["phase"] in FINISHED else "not known yet"
-    none = yet if waits else "nothing"
-    lost = f"{duration(down_s)} to {faults}{redone}" if down_s else f"{none}: {faults}"
-    latest = last.get("latest", last["summary"])
-    lines = [f"lost    {lost}"]
-    if latest not in job["why"]:
-        lines.append(f"{'last' if last['faults'] else 'told':8}{escape(latest)}{_still(last, job)}")
-    total = sum(last["stages_s"].values())
-    begin = 0.0
-    for stage, took in last["stages_s"].items():
-        before = round(begin / total * WATERFALL_CHARACTERS) if total else 0
-        width = max(1, round(took / total * WATERFALL_CHARACTERS)) if total else 1
-        lines.append(f"        {stage:11}{' ' * before}{'━' * width} {took:.2f} s")
-        begin += took
-    return lines
-
-
-def _still(incident: dict[str, Any], job: dict[str, Any]) -> str:
-    """Whether it is over: a job that does again what was lost trains, and loses no more."""
-    if not incident["open"] or incident["recovered_s"] is not None:
-        return ""
-    runs_again = job["phase"] == Phase.RUNNING and "fork" in incident["stages_s"]
-    return ", not yet as far as it was" if runs_again else ", not back yet"
+    lines, last = [status.lost(job, incidents)], status.last_of(incidents)
+    if last is None:
+        return lines_of(lines)
+    if last.get("latest", last["summary"]) not in job["why"]:
+        lines.append(status.latest(last, job))
+    bars = [
+        f"        {bar.stage:11}{' ' * round(bar.start * WATERFALL_CHARACTERS)}"
+        f"{'━' * max(1, round(bar.share * WATERFALL_CHARACTERS))} {bar.took_s:.2f} s"
+        for bar in waterfall(last["stages_s"])
+    ]
+    return [*lines_of(lines), *bars]
 
 
 def _cells(job: dict[str, Any]) -> str:

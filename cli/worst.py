@@ -8,7 +8,7 @@ from typer.core import TyperGroup
 from holdfast.cli import asking
 from holdfast.cli.output import NARROW, as_json, console, last_word, say, table, toned
 from holdfast.cli.shared import State, Url
-from holdfast.cli.words import duration
+from holdfast.page.words import duration
 
 MOST = 10
 """Of each, where nobody says how many."""

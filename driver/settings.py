@@ -49,6 +49,9 @@ class Settings(BaseSettings):
     """What other drivers and people are told of who leads; in Kubernetes the name of the pod."""
     advertise: str = ""
     """http://HOST:PORT at which nodes reach this very driver; empty: where it listens."""
+    hosts: str = ""
+    """Names, commas between, by which browsers reach this driver beside its addresses and those
+    above, such as that of an Ingress. A request without a token for another name is refused."""
     tls: CliImplicitFlag[bool] = False
     """Speak TLS on TCP, with a certificate of a CA that drivers on the same journal share. Then
     addresses of drivers begin with https://."""

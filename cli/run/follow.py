@@ -117,9 +117,15 @@ class Run:
             here = (
                 "here" if self._options.nodes == 1 else f"on {plural(self._options.nodes, 'node')}"
             )
-            self._narrator.say(f"{ranks} {here}, logs in {_short(self._paths)}")
+            where = f"logs in {_short(self._paths)}{self._page()}"
+            self._narrator.say(f"{ranks} {here}, {where}")
             if stdin.is_fed():
                 self._narrator.say(stdin.SAID)
+
+    def _page(self) -> str:
+        """Where it can be seen, for who opens that at once; "" while the driver is away."""
+        address = self._service.ask(lambda driver: driver.url + driver.post(path("codes"))["path"])
+        return f", page {address}" if address else ""
 
     def _follow(self) -> int:
         """Show what comes until the job has ended, then its last words and ours."""

@@ -7,8 +7,9 @@ can be piped on. Silent when all is well.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.cli.words import at_least, counted, duration, repeats
 from holdfast.driver.core.state.model import Phase
+from holdfast.page.recoveries import back
+from holdfast.page.words import at_least, counted, duration, repeats
 from holdfast.protocol.counts import plural, times
 from holdfast.protocol.faults import Kind, Rung
 
@@ -149,24 +150,6 @@ def _restart(incident: Mapping[str, Any], job: Mapping[str, Any] | None, used: i
 def _used(job: Mapping[str, Any]) -> int:
     """Of the user's budget."""
     return int(job["restarts"]["user"]["used"])
-
-
-def back(incident: Mapping[str, Any]) -> str:
-    """`back at step 121 after 0.4 s, nothing lost   (stop 0.05 · restore 0.13 · step 0.17)`."""
-    if incident.get("overtaken"):
-        return f"not back yet after {duration(incident['down_s'])}, when the next fault came"
-    at = f" at step {incident['step']}" if incident["step"] else ""
-    lost, seen = incident["steps_lost"], incident["step"] is not None
-    least = "" if seen else "at least "
-    what = f", {least}{plural(lost, 'step')} redone" if lost else ""
-    what = ", nothing lost" if lost == 0 and seen else what
-    if incident["step"] == 0 and lost:
-        what = f"; it began again from the beginning, at least{what.removeprefix(',')}"
-    if repeats([incident]):
-        what = "; its script began again, and repeats what it had not saved"
-    stages = [f"{stage} {took:.2f}" for stage, took in incident["stages_s"].items()]
-    tail = f"   ({' · '.join(stages)})" if stages else ""
-    return f"back{at} after {duration(incident['down_s'])}{what}{tail}"
 
 
 def summary(

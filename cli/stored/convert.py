@@ -13,7 +13,7 @@ from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json, say
 from holdfast.cli.shared import Json, text
 from holdfast.cli.stored.shared import manifest_of, newest_whole, progress, told
-from holdfast.cli.words import size
+from holdfast.page.words import size
 
 FILE = ".safetensors"
 

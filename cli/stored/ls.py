@@ -6,8 +6,8 @@ from holdfast.cli import earlier
 from holdfast.cli.output import as_json, table
 from holdfast.cli.shared import Json
 from holdfast.cli.stored.shared import Where, told
-from holdfast.cli.words import duration, size
 from holdfast.kit.clock import SystemClock
+from holdfast.page.words import duration, size
 
 if TYPE_CHECKING:
     from holdfast.checkpoint.tools.listing import Listed

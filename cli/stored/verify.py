@@ -6,7 +6,7 @@ from holdfast.cli import earlier
 from holdfast.cli.output import as_json, say
 from holdfast.cli.shared import Json
 from holdfast.cli.stored.shared import Where, progress, told
-from holdfast.cli.words import size
+from holdfast.page.words import size
 from holdfast.protocol import exitcodes
 from holdfast.protocol.counts import plural
 

@@ -44,6 +44,8 @@ LIFE = "life-7f3a91c2d4b0865e"
 """It is drawn anew in each play."""
 BETWEEN_S = 10.0
 """Between two questions of people."""
+CODE = "tQ3vKcJ0mWb2h8s5ZyR1Dg"
+"""In place of one that nobody could foresee."""
 STEP_S = 0.5
 """As often as daemons send heartbeats, so that each shows a step."""
 TOKENS_A_STEP = 32_768
@@ -104,6 +106,8 @@ class Story:
             await self._asked(name)
         for name in ("/healthz", "/readyz", "/metrics"):
             await self._asked(f"GET {name}")
+        await self._asked("POST /codes")
+        self.answers["POST /codes"] |= {"code": CODE, "path": f"/?code={CODE}"}
         vanished = [x for x in self.driver.entries() if isinstance(x.event, e.NodeVanished)]
         self.answers["GET /events"] = ["text/event-stream", written(vanished[0]).decode()]
 

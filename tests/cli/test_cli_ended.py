@@ -1,12 +1,12 @@
 """What `holdfast status` tells of how ranks ended, and of the store."""
 
-from functools import partial
 from typing import Any
 
 import pytest
 
-from holdfast.cli import status
-from holdfast.protocol.faults import Kind
+from holdfast.cli import status as shown
+from holdfast.cli.status import lines_of
+from holdfast.page import status
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,9 @@ from holdfast.protocol.faults import Kind
 def test_the_end_that_explains_the_others_comes_with_their_number(
     first: dict[str, Any], told: str
 ) -> None:
-    assert status._ended({"rank": 3, "node": "node-2", "message": "", **first}) == told
+    ended = {"phase": "Failed", "exit": {"rank": 3, "node": "node-2", "message": "", **first}}
+    assert lines_of(status.ended(ended)) == [f"ended   {told}"]
+    assert status.ended({**ended, "phase": "Running"}) == []
 
 
 FAILED = {"kind": "store-failed", "summary": "checkpoints of speech do not reach their store: full"}
@@ -48,19 +50,20 @@ def test_what_is_wrong_with_the_store_is_told_as_long_as_it_is(
 ) -> None:
     job = {"phase": "Running", "stored_step": 1_150, "stored_s": 6.3}
     more = [f"        {each['summary']}" for each in told]
-    assert status.stored(job, reports) == ["store   step 1,150, 6.3 s ago", *more]
+    assert lines_of(status.stored(job, reports)) == ["store   step 1,150, 6.3 s ago", *more]
     point = {"step": 12, "where": "memory", "status": "tainted", "why": "rank 0 died of it"}
     points = [point, {**point, "status": "whole", "why": ""}]
     not_used = "        step 12 in memory is not used: rank 0 died of it"
-    told = status.stored(job | {"restore_points": points}, reports)
+    told = lines_of(status.stored(job | {"restore_points": points}, reports))
     assert told == ["store   step 1,150, 6.3 s ago", not_used, *more]
-    assert status.stored(job | {"phase": "Failed"}, reports) == ["store   step 1,150, 6.3 s ago"]
+    assert lines_of(status.stored(job | {"phase": "Failed"}, reports)) == [
+        "store   step 1,150, 6.3 s ago"
+    ]
 
 
 SLOW = {"kind": "slow", "node": "a", "rank": 2, "summary": "rank 2 on a holds its peers up"}
 SLOWER = {**SLOW, "summary": "rank 2 on a holds its peers up: still"}
 OTHER = {**SLOW, "rank": 3, "summary": "rank 3 on a holds its peers up"}
-slow = partial(status._standing, name="slow", kind=Kind.SLOW, over=Kind.KEEPS_PACE)
 IN_STEP = {**SLOW, "kind": "keeps-pace", "summary": "rank 2 on a keeps pace with its peers again"}
 
 
@@ -75,24 +78,25 @@ IN_STEP = {**SLOW, "kind": "keeps-pace", "summary": "rank 2 on a keeps pace with
 def test_who_holds_its_peers_up_is_told_as_long_as_it_does(
     reports: list[dict[str, Any]], told: list[dict[str, Any]]
 ) -> None:
-    assert slow({"phase": "Running"}, reports) == [f"slow    {each['summary']}" for each in told]
-    assert slow({"phase": "Succeeded"}, reports) == []
+    lines = [f"slow    {each['summary']}" for each in told]
+    assert lines_of(status.slow({"phase": "Running"}, reports)) == lines
+    assert status.slow({"phase": "Succeeded"}, reports) == []
 
 
 def test_an_attempt_is_told_with_its_version_and_layout() -> None:
     layout = {"number": 2, "nodes": 4}
     job: dict[str, Any] = {"attempt": 3, "version": 1, "ranks": 8, "layout": layout}
-    assert status.attempt(job) == ["attempt 3 of version 1: 8 ranks on 4 nodes, layout 2"]
+    assert lines_of(status.attempt(job)) == ["attempt 3 of version 1: 8 ranks on 4 nodes, layout 2"]
     between = job | {"layout": {**layout, "number": 0}}
-    assert status.attempt(between) == ["attempt 3 of version 1: 8 ranks on 4 nodes"]
-    assert status.attempt(job | {"attempt": 0}) == []
-    assert status.attempt({"attempt": 3}) == [], "a driver of before tells of none"
+    assert lines_of(status.attempt(between)) == ["attempt 3 of version 1: 8 ranks on 4 nodes"]
+    assert lines_of(status.attempt(job | {"attempt": 0})) == []
+    assert lines_of(status.attempt({"attempt": 3})) == [], "a driver of before tells of none"
 
 
 def test_which_process_each_rank_is_is_told_of_few() -> None:
     places = [{"pids": {"0": 4_242, "1": 4_243}}, {"pids": {"2": 77}}, {}]
     job = {"phase": "Running", "places": places}
-    assert status._pids(job) == ["pids    rank 0: 4242, rank 1: 4243, rank 2: 77"]
-    assert status._pids(job | {"phase": "Failed"}) == []
-    many = {str(rank): rank for rank in range(status.TOLD_PIDS + 1)}
-    assert status._pids(job | {"places": [{"pids": many}]}) == []
+    assert shown._pids(job) == ["pids    rank 0: 4242, rank 1: 4243, rank 2: 77"]
+    assert shown._pids(job | {"phase": "Failed"}) == []
+    many = {str(rank): rank for rank in range(shown.TOLD_PIDS + 1)}
+    assert shown._pids(job | {"places": [{"pids": many}]}) == []

@@ -10,8 +10,9 @@ from redis_server import redis_server
 from shells import Shell
 
 from holdfast.cli.run.options import Options, meets_elsewhere
-from holdfast.cli.status import meets
+from holdfast.cli.status import lines_of
 from holdfast.lab.redis import Redis
+from holdfast.page import status
 from holdfast.protocol import exitcodes
 from holdfast.protocol.collectives import environment
 
@@ -104,10 +105,10 @@ def test_where_ranks_cannot_meet_nothing_is_started(shell: Shell, url: str, said
 
 def test_status_shows_where_they_meet_and_what_they_are_told_otherwise_than_others() -> None:
     usual = {"rendezvous": "", "communication": environment()}
-    assert meets(usual) == []
-    assert meets({}) == [], "a driver of before"
+    assert lines_of(status.meets(usual)) == []
+    assert lines_of(status.meets({})) == [], "a driver of before"
     other = {"rendezvous": "redis://h:6379/0", "communication": environment(large=False)}
-    assert meets(other) == [
+    assert lines_of(status.meets(other)) == [
         "meets   redis://h:6379/0 · no CUDA_DEVICE_MAX_CONNECTIONS · no NCCL_P2P_NET_CHUNKSIZE · "
         "no TORCH_NCCL_HIGH_PRIORITY"
     ]

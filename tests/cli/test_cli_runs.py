@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli.main import main
-from holdfast.cli.words import size
+from holdfast.page.words import size
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli import asking, find, status
+from holdfast.cli import asking, find
 from holdfast.cli.client import Problem
 from holdfast.cli.errors import Stopped
+from holdfast.cli.status import lines_of
+from holdfast.page import status
 from holdfast.protocol.paths import RunPaths
 
 NOWHERE = {"detail": "there is nothing at /x.", "fix": "What can be asked is described at /docs."}
@@ -42,6 +44,6 @@ def test_that_a_job_waits_is_not_its_last_decision_too(why: str, told: list[str]
         "why": why,
         "waiting": "it needs 2 nodes; the keeper does not answer",
     }
-    assert status._last(job) == told
+    assert lines_of(status.decided(job)) == told
     if told:
-        assert status._last({**job, "waiting": ""}) == told
+        assert lines_of(status.decided({**job, "waiting": ""})) == told

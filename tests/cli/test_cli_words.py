@@ -9,7 +9,7 @@ from holdfast.cli import sse, status
 from holdfast.cli.errors import Stopped
 from holdfast.cli.nodes import _struck
 from holdfast.cli.run import narrate, options
-from holdfast.cli.words import counted, duration, ranks, sparkline
+from holdfast.page.words import counted, duration, ranks, sparkline
 from holdfast.protocol.counts import plural
 
 

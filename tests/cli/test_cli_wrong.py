@@ -9,8 +9,8 @@ from shells import Shell
 
 from holdfast.cli.client import Problem
 from holdfast.cli.main import main
-from holdfast.cli.words import outcome
 from holdfast.driver.people import access
+from holdfast.page.words import outcome
 from holdfast.protocol import exitcodes
 
 Capture = pytest.CaptureFixture[str]

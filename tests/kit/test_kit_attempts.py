@@ -18,6 +18,8 @@ from holdfast.driver.adapters.rest.app import make_app
 from holdfast.driver.adapters.rest.events import entry_view
 from holdfast.driver.core import events as e
 from holdfast.driver.ports import Entry
+from holdfast.driver.settings import Settings
+from holdfast.kit.clock import SystemClock
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Snapshot, Stored
 
@@ -112,7 +114,9 @@ def test_neither_does_any_help() -> None:
 
 
 def test_neither_does_the_interface() -> None:
-    described = json.dumps(make_app(SimpleNamespace()).openapi())  # type: ignore[arg-type]
+    settings = Settings(state=Path("nowhere"), _cli_parse_args=[])
+    unasked = SimpleNamespace(settings=settings, clock=SystemClock())
+    described = json.dumps(make_app(unasked).openapi())  # type: ignore[arg-type]
     assert "attempt" in described
     assert re.findall(r".{,60}epoch.{,60}", described, re.IGNORECASE) == []
 

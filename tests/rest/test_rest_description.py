@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,8 +15,12 @@ from waiting import DEADLINE_S
 from holdfast.driver.adapters.rest.app import PREFIX, make_app
 from holdfast.driver.adapters.rest.description import inlined, operations
 from holdfast.driver.adapters.rest.problems import MEDIA_TYPE, ProblemView
+from holdfast.driver.settings import Settings
+from holdfast.kit.clock import SystemClock
 
-DOCUMENT: dict[str, Any] = make_app(SimpleNamespace()).openapi()  # type: ignore[arg-type]
+SETTINGS = Settings(state=Path("nowhere"), _cli_parse_args=[])
+UNASKED = SimpleNamespace(settings=SETTINGS, clock=SystemClock())
+DOCUMENT: dict[str, Any] = make_app(UNASKED).openapi()  # type: ignore[arg-type]
 DEFINITIONS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 OPERATIONS = {name: operation for name, _, operation in operations(DOCUMENT, PREFIX)}
 

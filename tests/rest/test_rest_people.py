@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.cli.words import outcome
 from holdfast.driver.adapters.rest.app import make_app
 from holdfast.driver.adapters.rest.description import operations
 from holdfast.driver.adapters.rest.guard import PREFIX
@@ -13,6 +12,7 @@ from holdfast.driver.adapters.rest.rights import RIGHTS
 from holdfast.driver.core import events
 from holdfast.driver.people.access import InTheWay, NotAllowed, NotThere, Right, Stranger
 from holdfast.driver.ports import TemporaryError
+from holdfast.page.words import outcome
 from holdfast.protocol.messages import Task
 
 NAME = "lab.speech"

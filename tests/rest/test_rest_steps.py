@@ -4,13 +4,14 @@ import pytest
 from made_jobs import made_job
 from msgspec.structs import replace
 
-from holdfast.cli import status
+from holdfast.cli.status import lines_of
 from holdfast.driver.adapters.rest.views import job_view
 from holdfast.driver.core.events import Plan, Reached
 from holdfast.driver.core.state.model import Job, Phase, State
 from holdfast.driver.core.state.node import Exited
 from holdfast.driver.core.state.restore_point import RestorePoint, Where
 from holdfast.driver.watch.model import JobProgress, RankView
+from holdfast.page import status
 from holdfast.protocol.messages import RankStatus, Seat, Task
 
 
@@ -44,7 +45,7 @@ def test_a_script_that_told_no_steps_is_not_shown_at_step_0() -> None:
     job = ended(end(0, 0, None), end(1, 0, None))
     view = job_view(State(jobs={"job": job}), job, now=2.0, live=None)
     assert view.step is None
-    assert not status.stored(view.model_dump(), [])
+    assert not lines_of(status.stored(view.model_dump(), []))
 
 
 def test_a_job_that_goes_on_is_as_far_as_it_is_now_and_not_when_it_was_put_aside() -> None:
@@ -88,7 +89,7 @@ def test_a_job_that_does_steps_again_shows_the_furthest_and_from_where_it_goes_o
     job = recovering(live, restored=restored)
     view = job_view(State(jobs={"job": job}), job, now=2.0, live=live)
     assert (view.step, view.again_from) == shown
-    told = "\n".join(status._progress(view.model_dump(), []))
+    told = "\n".join(lines_of(status.progress(view.model_dump(), [])))
     assert (f"; it goes on from step {shown[1]}" in told) == (shown[1] is not None)
 
 

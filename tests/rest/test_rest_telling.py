@@ -6,7 +6,7 @@ import pytest
 from made_jobs import made_job
 from msgspec.structs import replace
 
-from holdfast.cli import status
+from holdfast.cli.status import lines_of
 from holdfast.driver.adapters.rest.telling import why_job
 from holdfast.driver.adapters.rest.views import job_view
 from holdfast.driver.core import events as e
@@ -15,6 +15,7 @@ from holdfast.driver.core.state.node import Held, Node, Quiet
 from holdfast.driver.core.state.restore_point import RestorePoint, Where
 from holdfast.driver.ports import Entry
 from holdfast.driver.watch.model import JobProgress
+from holdfast.page import status
 from holdfast.protocol.faults import Blame, Kind
 from holdfast.protocol.messages import Stored, Task
 
@@ -133,7 +134,7 @@ def test_a_job_shows_its_last_stored_step_and_how_long_ago_that_was(
     job = replace(JOB, points=(replace(newest, step=5), newest))
     view = job_view(State(jobs={JOB.name: job}), job, now=100.0, live=None)
     assert (view.stored_step, view.stored_s) == (10, ago_s)
-    shown = "\n".join(status.stored(view.model_dump(), []))
+    shown = "\n".join(lines_of(status.stored(view.model_dump(), [])))
     assert shown == ("store   step 10, 70 s ago" if ago_s else "store   step 10")
 
 
@@ -150,7 +151,7 @@ def test_a_job_that_was_stopped_shows_the_step_that_it_had_reached(relative: boo
 def test_a_job_that_trains_and_has_nothing_in_its_store_says_so() -> None:
     spec = {"spec": {"checkpoint": {"storeIntervalSteps": 50}}}
     job = {"phase": "Running", "stored_step": None, "stored_s": None, "step": 7, "spec": spec}
-    assert status.stored(job, []) == ["store   no checkpoint yet"]
-    assert status.stored({**job, "phase": "Stopped"}, []) == ["store   no checkpoint"]
-    assert status.stored({**job, "step": None}, []) == []
-    assert status.stored({**job, "spec": {}}, []) == []
+    assert lines_of(status.stored(job, [])) == ["store   no checkpoint yet"]
+    assert lines_of(status.stored({**job, "phase": "Stopped"}, [])) == ["store   no checkpoint"]
+    assert lines_of(status.stored({**job, "step": None}, [])) == []
+    assert lines_of(status.stored({**job, "spec": {}}, [])) == []

@@ -6,10 +6,16 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
+from holdfast.driver.adapters.page import changing, reading
+from holdfast.driver.adapters.page.crowd import Crowd
+from holdfast.driver.adapters.page.facts import Here
+from holdfast.driver.adapters.page.safety import Safe, names_of
+from holdfast.driver.adapters.page.sessions import Sessions
 from holdfast.driver.adapters.rest import (
     attempts,
     brake,
     calibrations,
+    codes,
     diagnoses,
     docs,
     events,
@@ -27,6 +33,7 @@ from holdfast.driver.adapters.rest.guard import PREFIX
 from holdfast.driver.adapters.rest.metrics import Metrics
 from holdfast.driver.adapters.rest.pages import Pages
 from holdfast.driver.people.control import Control
+from holdfast.driver.settings import Settings
 
 DESCRIPTION = """Keeps large training jobs running. Errors are problems (RFC 9457) with `errors`:
 each mistake with its field, value, why, and the fix. See docs/api.md."""
@@ -49,7 +56,7 @@ def routes() -> Iterator[BaseRoute]:
     signature read once more when the first request comes, .03 s of a driver's start.
     """
     about_jobs = (jobs, attempts, logs, stories, evidence, facts)
-    for module in (*about_jobs, nodes, diagnoses, calibrations, brake, incidents, events):
+    for module in (*about_jobs, nodes, diagnoses, calibrations, brake, incidents, events, codes):
         yield from module.router.routes
     yield from system.schema_router.routes
     yield from system.router.routes
@@ -67,7 +74,18 @@ def make_app(control: Control) -> FastAPI:
     app.state.control = control
     app.state.metrics = Metrics()
     app.state.pages = Pages(control, events.written)
+    app.state.facts = Here(control)
+    app.state.crowd = Crowd(control.clock)
+    app.state.sessions = Sessions(_own_token(control.settings), control.clock)
     problems.install(app)
     app.router.routes += routes()
+    app.router.routes += [*reading.routes(), *changing.routes()]
     docs.install(app)
+    app.add_middleware(Safe, names=names_of(control.settings.urls, control.settings.hosts))
     return app
+
+
+def _own_token(settings: Settings) -> str:
+    """The driver's own token of people; "" where it has none, as in tests."""
+    path = settings.paths.user_token
+    return path.read_text().strip() if path.exists() else ""

@@ -25,25 +25,29 @@ REASON_SCHEMA: dict[str, Any] = {
 
 async def read_json(request: Request) -> Any:
     """The body as JSON values. Raises `Problem` (400, 408, 413); reads no more than the limit."""
+    return await asyncio.to_thread(decoded, await read_bytes(request))
+
+
+async def read_bytes(request: Request, *, limit_bytes: int = LIMIT_BYTES) -> bytes:
+    """The body. Raises `Problem` (408, 413)."""
     told = request.headers.get("content-length", "")
-    if told.isdigit() and int(told) > LIMIT_BYTES:
-        raise too_large(f"{int(told):,} bytes")
+    if told.isdigit() and int(told) > limit_bytes:
+        raise too_large(f"{int(told):,} bytes", limit_bytes)
     try:
         async with asyncio.timeout(WITHIN_S):
-            data = await _read(request)
+            return await _read(request, limit_bytes)
     except TimeoutError:
         raise Problem(
             408, f"the body did not come within {WITHIN_S:g} s.", fix="Send it at once."
         ) from None
-    return await asyncio.to_thread(decoded, data)
 
 
-async def _read(request: Request) -> bytes:
+async def _read(request: Request, limit_bytes: int) -> bytes:
     data = bytearray()
     async for piece in request.stream():
         data += piece
-        if len(data) > LIMIT_BYTES:
-            raise too_large(f"more than {LIMIT_BYTES:,} bytes")
+        if len(data) > limit_bytes:
+            raise too_large(f"more than {limit_bytes:,} bytes", limit_bytes)
     return bytes(data)
 
 
@@ -66,10 +70,10 @@ def _once_each(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
-def too_large(size: str) -> Problem:
+def too_large(size: str, limit_bytes: int = LIMIT_BYTES) -> Problem:
     return Problem(
         413,
-        f"the body has {size}, the limit is {LIMIT_BYTES:,}.",
+        f"the body has {size}, the limit is {limit_bytes:,}.",
         fix="Keep data out of the spec: name a file in `env` or `command` instead.",
     )
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Query, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from holdfast.driver.adapters.page import safety
 from holdfast.driver.adapters.rest import naming
 from holdfast.driver.adapters.rest.parameters import NoParameters
 from holdfast.driver.adapters.rest.problems import not_found, which
@@ -20,11 +21,18 @@ PREFIX = "/v1alpha1"
 _BEARER = HTTPBearer(auto_error=False, description="The token in the state folder's tokens/user.")
 
 
-def caller(given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]) -> str:
-    """The token of whoever asks. Raises `Stranger` where none was sent."""
-    if given is None:
+def caller(
+    request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
+) -> str:
+    """The token of whoever asks, or of the session of a browser that shows the page.
+
+    Raises `Stranger` where there is neither, and `NotAllowed` as `safety` does.
+    """
+    if given is not None:
+        return given.credentials
+    if safety.cookie_name(request) not in request.cookies:
         raise no_token()
-    return given.credentials
+    return safety.token_for_api(request, request.app.state.sessions)
 
 
 Caller = Annotated[str, Depends(caller)]
@@ -40,13 +48,13 @@ async def person(request: Request, token: Caller) -> None:
     route = request.scope["route"].path.removeprefix(PREFIX)
     right = RIGHTS[f"{request.method} {route}"]
     if job := request.path_params.get("job"):
-        request.path_params["job"] = await _meant(control, token, right, job)
+        request.path_params["job"] = await meant(control, token, right, job)
     else:
         asked = request.query_params
         await control.people.check(token, right, asked.get("job") or asked.get("name") or "")
 
 
-async def _meant(control: Control, token: str, right: Right, name: str) -> str:
+async def meant(control: Control, token: str, right: Right, name: str) -> str:
     """The whole name of the one job that is meant, of those for which the person has the right."""
     fits = naming.fitting(name, control.state.jobs)
     if not fits:

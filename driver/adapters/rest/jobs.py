@@ -67,13 +67,13 @@ async def list_jobs(control: Driver, asked: Annotated[JobsParameters, Query()]) 
     shown, following = page(
         chosen, key=lambda job: job.number, limit=asked.limit, token=asked.token
     )
-    return JobList(items=[_view(control, job) for job in shown], next=following)
+    return JobList(items=[view_of(control, job) for job in shown], next=following)
 
 
 @router.get("/{job}", dependencies=[NO_PARAMETERS])
 async def get_job(job: str, control: Driver) -> JobView:
     """One job as it is now."""
-    return _view(control, job_of(control, job))
+    return view_of(control, job_of(control, job))
 
 
 @router.get("/{job}/progress", dependencies=[NO_PARAMETERS])
@@ -155,6 +155,7 @@ async def _about(control: Control, event: _About, key: str | None, *more: object
     return await ask(control, event.job, event, key=made_of)
 
 
-def _view(control: Control, job: Job) -> JobView:
+def view_of(control: Control, job: Job) -> JobView:
+    """The job with what detectors see live, and what keeps nodes from it."""
     live = control.watch.progress(job.name)
     return job_view(control.state, told(control, job), now=control.now(), live=live)

@@ -25,13 +25,13 @@ router = APIRouter(prefix=f"{PREFIX}/nodes", tags=["nodes"], dependencies=[Depen
 async def list_nodes(control: Driver) -> NodeList:
     """Every node, by name."""
     nodes = nodes_of(control)
-    return NodeList(items=[_view(control, nodes[name]) for name in sorted(nodes)])
+    return NodeList(items=[node_view_of(control, nodes[name]) for name in sorted(nodes)])
 
 
 @router.get("/{node}", dependencies=[NO_PARAMETERS])
 async def get_node(node: str, control: Driver) -> NodeView:
     """One node as it is now."""
-    return _view(control, node_of(control, node))
+    return node_view_of(control, node_of(control, node))
 
 
 @router.post("/{node}/evict", status_code=202, dependencies=[NO_PARAMETERS])
@@ -60,7 +60,7 @@ async def maintain(
     return await ask(control, node, event, key=key_of(key, "maintain", node, reason, within_s))
 
 
-def _view(control: Control, node: Node) -> NodeView:
+def node_view_of(control: Control, node: Node) -> NodeView:
     """With the reason where the node is not there and the driver's own word for it is missing."""
     view = node_view(control.state, node, control.nodes.observed(node.name), now=control.now())
     view = view.model_copy(update={"unreadable": control.watch.unreadable(node.name)})

@@ -237,6 +237,7 @@ REFUSALS: dict[str, Refusals] = {
     | _conflict("brake", "brake-off", "brake: it is not on. There is nothing to release.")
     | _REASON
     | _KEY,
+    "POST /codes": _PERSON,
     "GET /incidents": _PERSON,
     "GET /incidents/{number}": _PERSON
     | {

@@ -38,4 +38,5 @@ RIGHTS: dict[str, Right] = {
     "GET /incidents": Right.SEE_JOBS,
     "GET /incidents/{number}": Right.SEE_JOBS,
     "GET /events": Right.SEE_JOBS,
+    "POST /codes": Right.SEE_JOBS,
 }

@@ -56,6 +56,9 @@ def outcome(name: str, why: str) -> str:
     return said if name in said.split() else f"{name}: {said}"
 
 
+FINISHED = frozenset({"Succeeded", "Failed", "Stopped"})
+"""Phases of jobs that are over, as the API names them."""
+
 REQUESTED = frozenset({"requested", "maintenance"})
 """Kinds of incidents that somebody asked for, such as an evicted node: nothing was wrong."""
 

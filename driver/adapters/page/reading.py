@@ -1,0 +1,141 @@
+"""The pages that show: jobs, a job, its story, an incident, nodes, a node, the brake."""
+
+from asyncio import to_thread
+
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from holdfast.driver.adapters.page.asked import Asked, alike, answered, with_forms
+from holdfast.driver.adapters.page.facts import Dict
+from holdfast.driver.adapters.rest.problems import Problem, not_found
+from holdfast.driver.people.access import Right
+from holdfast.page import pages
+
+MOST_DIGITS = 8
+
+
+async def jobs(asked: Asked) -> str:
+    facts = asked.facts
+    await facts.may(asked.token, Right.SEE_JOBS)
+    await facts.may(asked.token, Right.SEE_NODES)
+    nodes = await facts.nodes()
+    found, brake = await facts.jobs(), await facts.brake()
+    return await to_thread(pages.jobs, asked.frame(), found, nodes, brake)
+
+
+async def job(asked: Asked) -> str:
+    name = await seen(asked)
+    found, incidents = await asked.facts.job(name), await asked.facts.incidents(name)
+    why = await asked.facts.why_job(name)
+    log = await _log(asked, found, incidents)
+    return await to_thread(pages.job, asked.frame(), found, incidents, why, log)
+
+
+async def _log(asked: Asked, found: Dict, incidents: list[Dict]) -> pages.Log:
+    """That which is asked for. Else of the newest attempt, or of the one before, where the last
+    fault ended that and an error is found there alone.
+    """
+    rank, stream, attempt = (
+        _rank(asked, found, incidents),
+        _stream(asked),
+        _number(asked, "attempt"),
+    )
+    log = await asked.facts.log(asked.token, found["name"], rank, stream, attempt)
+    faults = any(each["faults"] for each in incidents)
+    if attempt is not None or log.pane.error or not faults or log.attempt < 2:
+        return log
+    before = await asked.facts.log(asked.token, found["name"], rank, stream, log.attempt - 1)
+    return before if before.pane.error else log
+
+
+def _number(asked: Asked, name: str) -> int | None:
+    """What is asked for by that name, if anything is. Raises `Problem` (422)."""
+    given = asked.request.query_params.get(name, "")
+    if not given:
+        return None
+    if given.isascii() and given.isdigit() and len(given) <= MOST_DIGITS:
+        return int(given)
+    raise Problem(422, f"{name}: {given!r} is none.", fix="Give a whole number from 0.")
+
+
+def _rank(asked: Asked, found: Dict, incidents: list[Dict]) -> int:
+    """Whose log: that which is asked for, else the one that ended first, or that a fault was of."""
+    if (given := _number(asked, "rank")) is not None:
+        return given
+    if found["exit"]:
+        return int(found["exit"]["rank"])
+    ranks = [each["rank"] for each in incidents if each["faults"] and each["rank"] is not None]
+    return int(ranks[-1]) if ranks else 0
+
+
+def _stream(asked: Asked) -> str:
+    given = asked.request.query_params.get("stream", "stderr")
+    if given not in ("stdout", "stderr"):
+        raise Problem(422, f"stream: {given!r} is none.", fix="Give stdout or stderr.")
+    return given
+
+
+async def story(asked: Asked) -> str:
+    name = await seen(asked)
+    return await to_thread(pages.story, asked.frame(), await asked.facts.story(name))
+
+
+async def incident(asked: Asked) -> str:
+    name, number = await seen(asked), asked.request.path_params["number"]
+    found = {str(each["number"]): each for each in await asked.facts.incidents(name)}
+    if number not in found:
+        raise not_found("incident", number, found)
+    told = await asked.facts.story(name)
+    return await to_thread(pages.incident, asked.frame(), name, found[number], told)
+
+
+async def nodes(asked: Asked) -> str:
+    await asked.facts.may(asked.token, Right.SEE_NODES)
+    return await to_thread(pages.nodes, asked.frame(), await asked.facts.nodes())
+
+
+async def node(asked: Asked) -> Response:
+    await asked.facts.may(asked.token, Right.SEE_NODES)
+    name = asked.request.path_params["node"]
+    found, why = await asked.facts.node(name), await asked.facts.why_node(name)
+    html = pages.node(asked.frame(), found, why, await done(asked, name))
+    return with_forms(html)
+
+
+async def brake(asked: Asked) -> Response:
+    await asked.facts.may(asked.token, Right.SEE_NODES)
+    html = pages.brake(asked.frame(), await asked.facts.brake(), await done(asked, "brake"))
+    return with_forms(html)
+
+
+async def seen(asked: Asked) -> str:
+    """The whole name of the job in the path, where it may be seen."""
+    given = asked.request.path_params["job"]
+    name = await asked.facts.may(asked.token, Right.SEE_JOB, given)
+    return await asked.facts.may(asked.token, Right.SEE_JOBS, name)
+
+
+async def done(asked: Asked, name: str) -> str:
+    """What came of what was just asked for."""
+    given = asked.request.query_params.get("done", "")
+    number = int(given) if given.isascii() and given.isdigit() and len(given) < 19 else 0
+    return await asked.facts.done(name, number) if number else ""
+
+
+PATHS = {
+    "/": alike(jobs),
+    "/jobs/{job}": alike(job),
+    "/jobs/{job}/story": alike(story),
+    "/jobs/{job}/incidents/{number}": alike(incident),
+    "/nodes": alike(nodes),
+    "/nodes/{node}": node,
+    "/brake": brake,
+}
+
+
+def routes() -> list[Route | Mount]:
+    """Pages, and the files that they load, which have no facts in them."""
+    files = StaticFiles(packages=[("holdfast.page", "static")])
+    made: list[Route | Mount] = [Mount("/static", files, name="static")]
+    return made + [Route(path, answered(page), methods=["GET"]) for path, page in PATHS.items()]

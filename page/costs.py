@@ -1,0 +1,62 @@
+"""What it costs to evict a node or to stop a job, told before a person does it. Pure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.page.status import Incidents, Job
+from holdfast.page.words import duration, ranks
+from holdfast.protocol.counts import plural
+
+Node = Mapping[str, Any]
+
+
+def of_eviction(
+    node: Node, job: Job | None, nodes: Sequence[Node], incidents: Incidents
+) -> list[str]:
+    """Sentences, the weightiest first. `job`: the one that has the node, `incidents` those of it;
+    `nodes`: all that there are."""
+    out = "It gets no work until it has passed its tests, or a person uses it again."
+    if job is None:
+        return ["It has no job: nothing stops.", out]
+    if node["standby"]:
+        return [f"{job['name']} goes on: the node is a standby of it, and has no ranks.", out]
+    stops = f"{job['name']} stops on all of its {plural(job['ranks'], 'rank')}"
+    who = f"{ranks(node['ranks'])} of them here" if node["ranks"] else "none of them here"
+    return [
+        f"{stops}, {who}, and starts again elsewhere.",
+        _elsewhere(job, nodes),
+        _took(incidents),
+        out,
+    ]
+
+
+def _elsewhere(job: Job, nodes: Sequence[Node]) -> str:
+    """Who takes over."""
+    if job["standbys"]:
+        return f"Its standby {job['standbys'][0]} takes over."
+    free = [each["name"] for each in nodes if each["state"] == "free"]
+    if free:
+        more = f", as are {len(free) - 1:,} more" if len(free) > 1 else ""
+        return f"It has no standby; {free[0]} is free{more}."
+    return "No other node is free: the job waits until one is."
+
+
+def _took(incidents: Incidents) -> str:
+    """What its last recovery cost, for this one may cost as much."""
+    took = [each["down_s"] for each in incidents if each["faults"] and each["down_s"] is not None]
+    if not took:
+        return "It has not recovered from anything yet, so nobody knows how long that takes."
+    return f"Its last recovery took {duration(took[-1])}."
+
+
+def of_stop(job: Job) -> list[str]:
+    """Sentences."""
+    said = [
+        f"All of its {plural(job['ranks'], 'rank')} get SIGTERM, and SIGKILL after their grace."
+    ]
+    if job["stored_step"] is not None:
+        step = f" It is at step {job['step']:,}." if job["step"] is not None else ""
+        said.append(f"Its store has step {job['stored_step']:,}.{step}")
+    else:
+        said.append("Its store has no checkpoint: what it has trained is lost, unless it saves.")
+    return [*said, "A job that was stopped cannot be resumed: it would have to be submitted anew."]

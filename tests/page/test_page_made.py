@@ -1,0 +1,175 @@
+"""Pages as they are made, of made-up answers: what is said first, what it costs, what is quoted."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.driver.adapters.rest.examples import ANSWERS
+from holdfast.driver.core.state.model import FINISHED as PHASES
+from holdfast.page import pages, words
+from holdfast.page.answers import answers
+from holdfast.page.costs import of_eviction, of_stop
+from holdfast.page.logs import SHOWN_LINES, first_error, pane
+from holdfast.page.pages import Frame, Log
+from holdfast.page.stories import of_incident
+from holdfast.page.waterfall import MEANS, waterfall
+
+JOB: dict[str, Any] = ANSWERS["GET /jobs/{job}"]
+INCIDENT: dict[str, Any] = ANSWERS["GET /incidents/{number}"]
+NODE: dict[str, Any] = ANSWERS["GET /nodes/{node}"]
+WHY: dict[str, Any] = ANSWERS["GET /jobs/{job}/why"]
+RUNNING = {
+    **JOB,
+    "phase": "Running",
+    "waiting": "",
+    "parked": "",
+    "step": 1_234,
+    "again_from": None,
+    "step_s": 0.2,
+    "best_step_s": 0.1,
+    "tokens_per_s": 5_000.0,
+    "since_s": 65.0,
+}
+LIVE = Frame(live=True, sequence=7, token="t")
+
+
+def test_the_phases_that_are_over_are_those_of_the_core() -> None:
+    assert {phase.value for phase in PHASES} == words.FINISHED
+
+
+def first(**changes: Any) -> str:
+    return answers({**RUNNING, **changes}, [], WHY)[0].text
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "Yes: it is at step 1,234."),
+        ({"step": None}, "It has been running for 65 s; no step was seen yet."),
+        ({"again_from": 1_200}, "It does again what was lost, from step 1,200 to 1,234."),
+        ({"phase": "Restoring"}, "Not now: it has been Restoring for 65 s."),
+        ({"waiting": "it needs 2 nodes"}, "No: it needs 2 nodes."),
+        ({"parked": "a defect of Holdfast"}, "No: a defect of Holdfast."),
+        (
+            {"state": "lost its driver"},
+            "No: it lost its driver; it had been Running for 65 s.",
+        ),
+        (
+            {"phase": "Failed", "age_s": 3.0, "failure": {"reason": "It raised.", "traceback": ""}},
+            "It is over: Failed after 3.0 s. It raised.",
+        ),
+    ],
+)
+def test_whether_it_makes_progress_comes_first(changes: dict[str, Any], said: str) -> None:
+    assert first(**changes) == said
+
+
+def test_speed_is_told_against_its_own_best_and_a_stop_with_its_time() -> None:
+    told = {each.question: each for each in answers(RUNNING, [INCIDENT], WHY)}
+    pace = "0.2 s a step, 50% of the pace of its own best, 0.1 s, 5,000 tokens/s"
+    assert told["How fast?"].text == pace
+    stopped = told["Why did it last stop?"]
+    assert (stopped.incident, INCIDENT["latest"] in stopped.text) == (INCIDENT["number"], True)
+    assert " UTC: " in stopped.text
+    best = {**RUNNING, "step_s": 0.1}
+    assert "as fast as ever" in answers(best, [], WHY)[1].text
+
+
+def test_what_an_eviction_costs_depends_on_who_could_take_over() -> None:
+    node = {**NODE, "ranks": [0, 1], "standby": False}
+    others = [{"name": "b", "state": "free"}, {"name": "c", "state": "free"}]
+    job = {**RUNNING, "standbys": ["s"]}
+    assert of_eviction(node, None, others, [])[0] == "It has no job: nothing stops."
+    assert "Its standby s takes over." in of_eviction(node, job, others, [INCIDENT])
+    alone = {**job, "standbys": []}
+    assert "It has no standby; b is free, as are 1 more." in of_eviction(node, alone, others, [])
+    assert "No other node is free: the job waits until one is." in of_eviction(node, alone, [], [])
+    assert "goes on" in of_eviction({**node, "standby": True}, job, [], [])[0]
+    assert any("cannot be resumed" in each for each in of_stop(job))
+
+
+def test_a_waterfall_is_whole_and_each_of_its_stages_is_known() -> None:
+    bars = waterfall(INCIDENT["stages_s"])
+    assert sum(bar.share for bar in bars) == pytest.approx(1)
+    assert {bar.stage for bar in bars} <= MEANS.keys()
+    assert waterfall({}) == []
+    assert [bar.start for bar in waterfall({"stop": 0.0})] == [0.0]
+
+
+def test_of_a_story_what_lies_between_the_first_and_the_last_line_is_of_an_incident() -> None:
+    lines = [
+        {"incident": each, "text": str(place)} for place, each in enumerate((None, 1, None, 1))
+    ]
+    assert [line["text"] for line in of_incident(lines, 1)] == ["1", "2", "3"]
+    assert of_incident(lines, 2) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Traceback (most recent call last):",
+        "torch.OutOfMemoryError: CUDA out of memory.",
+        "ValueError: no",
+        "2026-11-26 ERROR loader failed",
+        "n1:4:4 [0] NCCL WARN Call to ibv_reg_mr failed",
+        "Segmentation fault (core dumped)",
+    ],
+)
+def test_the_first_error_of_a_log_is_found(line: str) -> None:
+    assert first_error(["loss 0.1 error_rate 0.2", "no errors", line, "KeyError: later"]) == 2
+
+
+def test_of_a_long_log_the_end_is_shown_and_the_error_before_it_named() -> None:
+    data = b"ValueError: x\n" + b"more\n" * 500
+    shown = pane(data, whole=True)
+    assert (len(shown.lines), shown.cut) == (SHOWN_LINES, True)
+    assert shown.error is not None
+    assert shown.error.text == "ValueError: x"
+    assert pane(b"half of a line\nwhole\n", whole=False).lines[0].text == "whole"
+
+
+SIGNS = st.text(alphabet="<>&\"'/\\{}%`\x1b\u202ea ", min_size=1, max_size=12)
+
+
+@given(quoted=SIGNS)
+def test_whatever_is_quoted_stays_text(quoted: str) -> None:
+    mark = f"<blink>{quoted}</blink>"
+    job = {**RUNNING, "name": mark, "why": mark, "labels": {mark: mark}, "store_url": mark}
+    incident = {**INCIDENT, "summary": mark, "latest": mark, "stacks": {0: mark}, "node": mark}
+    line = {**WHY["lines"][0], "text": mark, "source": mark, "verdict": mark}
+    why = {**WHY, "headline": mark, "details": [mark], "exception": mark, "lines": [line]}
+    log = Log(0, "stderr", 1, pane(mark.encode(errors="replace"), whole=True))
+    node = {**NODE, "name": mark, "reason": mark, "rack": mark, "job": mark}
+    brake = {"on": True, "why": mark, "since_s": 0.0, "dry_run": False}
+    made = [
+        pages.job(LIVE, job, [incident], why, log),
+        pages.incident(LIVE, mark, incident, {"lines": [line]}),
+        pages.jobs(LIVE, [job], [node], brake),
+        pages.node(LIVE, node, {**why, "mind": mark}, mark),
+        pages.eviction(LIVE, node, job, [node], [incident], "/nodes/x"),
+        pages.problem(mark, mark, fix=mark),
+    ]
+    for html in made:
+        assert "<blink>" not in html
+        assert "&lt;blink&gt;" in html
+        assert "\x1b" not in html
+        assert "\u202e" not in html
+
+
+def test_a_page_of_12288_ranks_is_made_in_no_time_that_a_reader_sees() -> None:
+    places = [
+        {"node": f"node-{n}", "ranks": list(range(8 * n, 8 * n + 8)), "pids": {}, "connected": True}
+        for n in range(1_536)
+    ]
+    job = {**RUNNING, "places": places, "ranks": 12_288}
+    html = pages.job(LIVE, job, [INCIDENT], WHY, Log(0, "stderr", 1, pane(b"", whole=True)))
+    assert html.count('class="cell') == 1_536 + len(job["standbys"])
+    assert len(html) < 400_000
+
+
+def test_every_template_and_file_of_the_page_is_installed_with_it() -> None:
+    told = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    assert '"holdfast.page" = ["templates/*", "static/**/*"]' in told
