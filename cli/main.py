@@ -24,6 +24,8 @@ from holdfast.cli import (
     lab,
     logs,
     nodes,
+    pictures,
+    ranks,
     runs,
     show,
     warm,
@@ -49,7 +51,20 @@ app = typer.Typer(
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
 _ALONE = (warm, runs, checkpoint)
-for module in (run, driver, jobs, show, logs, *_ALONE, *_ABOUT_NODES, lab, bench, kubernetes):
+for module in (
+    run,
+    driver,
+    jobs,
+    show,
+    ranks,
+    pictures,
+    logs,
+    *_ALONE,
+    *_ABOUT_NODES,
+    lab,
+    bench,
+    kubernetes,
+):
     module.register(app)
 
 
