@@ -104,7 +104,7 @@ def moment_of(control: Control, job: Job) -> Ranks:
         none = Moment(job=job.name, epoch=job.epoch, now_s=control.now(), step=0)
         return Ranks(**msgspec.structs.asdict(none), nothing=nothing)
     nodes = control.state.nodes
-    here = {row.node for row in seen.ranks}
+    here = sorted({row.node for row in seen.ranks})
     racks = {name: nodes[name].rack for name in here if name in nodes and nodes[name].rack}
     return Ranks(**msgspec.structs.asdict(seen), racks=racks)
 
