@@ -72,7 +72,7 @@ def moment(
     declared = expected.topology.world_size == len(expected.seats)
     fresh = jobs.fresh(job, now)
     waits, ended = _waits(fresh, expected)
-    told = dict(verdicts)
+    told = {rank: _of_it(rank, said, job) for rank, said in verdicts.items()}
     if ended.rank is not None:
         told[ended.rank] = "; ".join(ended.why)
     awaits = {rank: wait for wait in reversed(waits) for rank in wait.waiting}
@@ -90,6 +90,11 @@ def moment(
         ends=() if ended.rank is None else (ended.rank, *ended.others),
         why=ended.why,
     )
+
+
+def _of_it(rank: int, said: str, job: JobSeen) -> str:
+    """Without its name at the beginning, which is beside it wherever this is shown."""
+    return said.removeprefix(f"rank {rank} on {job.places.get(rank, '')} ")
 
 
 _NOBODY = hang.Verdict(rank=None, why=())

@@ -27,6 +27,8 @@ MOST_PHASES = 6
 """Those that take longest are drawn."""
 NAMED = 8
 """Outliers that are named in words; others are ringed, and counted."""
+MOST = 28
+"""Pixels of a cell."""
 GRAVE = ("stopped", "gone", "unseen", "still")
 """States that are outliers where most ranks have others."""
 OWN = ("own", "computes")
@@ -222,7 +224,7 @@ def placed(
     )
     each = max(_ranks_a_node(rows), 1)
     line = each * max(1, round(sqrt(len(rows) * 4 / 3) / each))
-    size = float(min(22, max(1, int(width // max(line, 1)))))
+    size = float(min(MOST, max(1, int(width // max(line, 1)))))
     cells = tuple(
         Cell(row, (at % line) * size, (at // line) * size) for at, row in enumerate(order)
     )

@@ -12,6 +12,10 @@ from holdfast.page.draw.themes import Theme
 MARGIN, GAP, HEAD = 16.0, 22.0, 18.0
 BESIDE = 340.0
 """Width of the words beside the fields."""
+LEAST_WIDTH = 190.0
+"""Of a field with its name."""
+NUMBERED = 16.0
+"""Pixels of a cell from which on its rank is written in it."""
 LEVELS = 4
 """Colours to either side of the middle: more are not told apart, and each costs bytes."""
 TITLED = 512
@@ -25,7 +29,8 @@ def drawn(answer: Mapping[str, Any], *, theme: Theme = themes.LIGHT, width: floa
     """The picture of an answer of `GET /jobs/{job}/ranks`."""
     space = width - BESIDE - 3 * MARGIN
     found = heat(answer, width=(space - GAP) / 2)
-    across = max(1, int((space + GAP) // (found.width + GAP)))
+    slot = max(found.width, LEAST_WIDTH) + GAP
+    across = max(1, int((space + GAP) // slot))
     lines = -(-len(found.columns) // across)
     fields = lines * (found.height + HEAD + GAP)
     words = _words(found, answer)
@@ -35,7 +40,7 @@ def drawn(answer: Mapping[str, Any], *, theme: Theme = themes.LIGHT, width: floa
     out.text(MARGIN, MARGIN + 14, title, size=16, font_weight="bold")
     out.text(MARGIN, MARGIN + 34, _head(answer, found), fill=theme.quiet)
     for place, column in enumerate(found.columns):
-        x = MARGIN + (place % across) * (found.width + GAP)
+        x = MARGIN + (place % across) * slot
         y = MARGIN + 52 + (place // across) * (found.height + HEAD + GAP)
         _field(out, column, found, answer, x, y, theme)
     _beside(out, words, width - BESIDE - MARGIN, MARGIN + 52, theme)
@@ -69,7 +74,7 @@ def _field(
         _titled(out, column, found, answer, x, top, theme)
     else:
         _merged(out, column, found, x, top, theme)
-    radius = max(RING, found.size * 0.9)
+    radius = max(RING, found.size * 0.75)
     for outlier in found.outliers:
         cell = next(each for each in found.cells if each.row == outlier.row)
         cx, cy = x + cell.x + found.size / 2, top + cell.y + found.size / 2
@@ -91,7 +96,12 @@ def _titled(
         said = f"rank {row['rank']} on {row['node']}: {column.name} {_value(column, cell.row)}"
         colour = _colour(theme, column.shares[cell.row])
         out.raw("<g>").raw(f"<title>{svg.quoted(said)}</title>")
-        out.rect(x + cell.x, top + cell.y, inner, inner, colour, class_="cell").raw("</g>")
+        out.rect(x + cell.x, top + cell.y, inner, inner, colour, class_="cell")
+        if found.size >= NUMBERED:
+            middle = {"text_anchor": "middle", "fill": themes.readable(theme, colour)}
+            at = x + cell.x + inner / 2, top + cell.y + inner / 2 + 3
+            out.text(*at, str(row["rank"]), size=8, **middle)
+        out.raw("</g>")
 
 
 def _value(column: Column, row: int) -> str:

@@ -84,6 +84,11 @@ def mixed(theme: Theme, share: float) -> str:
     return blended(theme.even, end, min(1.0, abs(share)))
 
 
+def readable(theme: Theme, ground: str) -> str:
+    """The colour of text on such a ground: that of the two with more contrast."""
+    return max((theme.text, theme.ground), key=lambda colour: contrast(colour, ground))
+
+
 def blended(one: str, other: str, share: float) -> str:
     """Between two colours, `#rrggbb`."""
     pairs = zip(channels(one), channels(other), strict=True)

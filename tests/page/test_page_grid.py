@@ -3,11 +3,11 @@
 import itertools
 from xml.etree import ElementTree
 
-import made_ranks
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.bench.page import made as made_ranks
 from holdfast.page.draw import curve, grid, grid_svg, waterfall
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -5,11 +5,11 @@ import itertools
 from typing import Any
 from xml.etree import ElementTree
 
-import made_ranks
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.bench.page import made as made_ranks
 from holdfast.page.draw import heat, heat_svg, themes
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import made_ranks
 import pytest
 
+from holdfast.bench.page import made as made_ranks
 from holdfast.page.draw import grid, heat, moments, themes, timeline
 
 STATIC = Path(__file__).parents[2] / "page" / "static"

@@ -188,7 +188,7 @@ def test_what_the_slow_detector_told_is_the_ranks_verdict(cluster: type[Cluster]
     made.go(30)
     told = {row.rank: row.verdict for row in moment_of(made.watch).ranks if row.verdict}
     assert set(told) == {5}
-    assert "rank 5 on node-2 holds its peers up" in told[5]
+    assert told[5].startswith("holds its peers up: its own part of a step takes ")
     late["by"] = 0.0
     made.go(60)
     assert all(not row.verdict for row in moment_of(made.watch).ranks)

@@ -5,6 +5,7 @@ const LEAST = Math.log2(1.1);
 const OF_STEP = 0.25;
 const STILL_S = 5;
 const MOST_PHASES = 6;
+const MOST = 28;
 const GRAVE = new Set(["stopped", "gone", "unseen", "still"]);
 const OWN = ["own", "computes"];
 const RARE = [
@@ -136,7 +137,7 @@ export function placed(rows, racks, width) {
   order.sort((one, other) => compared(keys.get(rows[one].node), keys.get(rows[other].node)) || rows[one].rank - rows[other].rank);
   const each = rows.reduce((most, row) => Math.max(most, row.local_rank ?? 0), 0) + 1;
   const line = each * Math.max(1, evenly(Math.sqrt((rows.length * 4) / 3) / each));
-  const size = Math.min(22, Math.max(1, Math.floor(width / Math.max(line, 1))));
+  const size = Math.min(MOST, Math.max(1, Math.floor(width / Math.max(line, 1))));
   const x = new Float64Array(rows.length);
   const y = new Float64Array(rows.length);
   order.forEach((row, at) => {
