@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 SLANT = 0.6
 """Pixels to the right for each pixel down: what makes it look like a plane."""
-LONGEST = 64
+LONGEST = 256
 """Ranks in a line of a plane; a longer row goes on in the next."""
 ARROWS = 12
 """That are drawn: places where most wait first."""

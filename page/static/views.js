@@ -9,14 +9,17 @@ import { waterfall } from "./views/waterfall.js";
 const VIEWS = { heatmap, timeline, view3d, waterfall };
 const mounted = new WeakMap();
 
-/** The style sheet beside this file, once. */
-function style() {
-  if (document.querySelector("link[data-views]")) return;
+/** The style sheet beside this file; colours are read from it, so it has to be there first. */
+function styled() {
   const link = document.createElement("link");
   link.rel = "stylesheet";
   link.href = new URL("views.css", import.meta.url).href;
   link.dataset.views = "";
-  document.head.append(link);
+  return new Promise((done) => {
+    link.addEventListener("load", done);
+    link.addEventListener("error", done); // without colours of its own it is grey, and still there
+    document.head.append(link);
+  });
 }
 
 /** Draw what is not drawn yet; the page may have put new figures in place of old ones. */
@@ -30,6 +33,6 @@ export function mount(root = document) {
 /** What a figure shows: for tests and measurements. */
 export const shown = (figure) => mounted.get(figure);
 
-style();
+await styled();
 mount();
 document.addEventListener("holdfast:changed", () => mount());

@@ -1,36 +1,31 @@
 // Answers of the API, asked for once a second while somebody can see the page: one question however
 // many pictures show it.
 
+import { ask, askBeside } from "./ask.js";
+
 const PERIOD_MS = 1000;
 const LONGEST_MS = 15000;
 
 const feeds = new Map();
 
-/** Calls `told(answer, error)` for each answer of `url` until the signal is aborted. */
-export function follow(url, told, signal) {
-  let feed = feeds.get(url);
-  if (!feed) feeds.set(url, (feed = new Feed(url)));
+/**
+ * Calls `told(answer, error)` for each answer of `url` until the signal is aborted. `as`: what a
+ * worker makes of it before.
+ */
+export function follow(url, told, signal, as = "") {
+  const key = `${url} ${as}`;
+  let feed = feeds.get(key);
+  if (!feed) feeds.set(key, (feed = new Feed(url, as)));
   feed.add(told);
   signal.addEventListener("abort", () => {
-    if (feed.drop(told)) feeds.delete(url);
+    if (feed.drop(told)) feeds.delete(key);
   });
 }
 
-/** One answer. Throws with a sentence. */
-export async function ask(url, signal) {
-  const answer = await fetch(url, { credentials: "same-origin", cache: "no-store", signal });
-  if (answer.ok) return answer.json();
-  const problem = await answer.json().catch(() => ({}));
-  const error = new Error(problem.detail || `the driver answered ${answer.status}`);
-  error.status = answer.status;
-  throw error;
-}
-
-export const routeOf = (job, name) => `/v1alpha1/jobs/${encodeURIComponent(job)}/${name}`;
-
 class Feed {
-  constructor(url) {
+  constructor(url, as) {
     this.url = url;
+    this.as = as;
     this.listeners = new Set();
     this.waitMs = PERIOD_MS;
     this.timer = null;
@@ -60,7 +55,7 @@ class Feed {
     this.asking = true;
     let error = null;
     try {
-      this.last = await ask(this.url);
+      this.last = await (this.as ? askBeside(this.url, this.as) : ask(this.url));
       this.waitMs = PERIOD_MS;
     } catch (why) {
       error = why;

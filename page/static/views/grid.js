@@ -1,7 +1,7 @@
 // The layout of the 3D view: the same places as page/draw/grid.py makes of the same answer.
 
 export const SLANT = 0.6;
-const LONGEST = 64;
+const LONGEST = 256;
 const ARROWS = 12;
 const MOST = 40;
 const CHAIN = 64;

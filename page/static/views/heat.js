@@ -28,6 +28,53 @@ export function heat(answer, width = 420) {
   };
 }
 
+/**
+ * All that the heat map shows of an answer, in arrays that a worker hands over without a copy: rows
+ * as objects would take the page's thread longer than ten frames.
+ */
+export function digest(answer) {
+  const { columns, ...found } = heat(answer, 96);
+  const { ranks } = answer;
+  const [nodes, states] = [indexed(ranks, "node"), indexed(ranks, "state", "unseen")];
+  const told = {
+    ...found,
+    job: answer.job,
+    step: answer.step,
+    nothing: answer.nothing ?? "",
+    count: ranks.length,
+    order: Int32Array.from(found.order),
+    rank: Int32Array.from(ranks, (row) => row.rank),
+    steps: Float64Array.from(ranks, (row) => row.step ?? 0),
+    node: nodes.index,
+    nodes: nodes.words,
+    state: states.index,
+    states: states.words,
+    verdicts: new Map(ranks.flatMap((row, at) => (row.verdict ? [[at, row.verdict]] : []))),
+    columns: columns.map(({ name, says, values, shares }) => ({
+      name,
+      says,
+      values: Float32Array.from(values, (value) => value ?? Number.NaN),
+      levels: Uint8Array.from(shares, (share) => (share === null || share === undefined ? UNKNOWN : Math.round((share + 1) * MIDDLE))),
+    })),
+  };
+  const arrays = [told.order, told.rank, told.steps, told.node, told.state, told.x, told.y];
+  for (const column of told.columns) arrays.push(column.values, column.levels);
+  return [told, arrays.map((array) => array.buffer)];
+}
+
+export const UNKNOWN = 255;
+export const MIDDLE = 32;
+
+function indexed(rows, field, usual = "") {
+  const places = new Map();
+  const index = Uint16Array.from(rows, (row) => {
+    const word = row[field] ?? usual;
+    if (!places.has(word)) places.set(word, places.size);
+    return places.get(word);
+  });
+  return { index, words: [...places.keys()] };
+}
+
 export function median(values) {
   const sorted = Float64Array.from(values).sort();
   const middle = sorted.length >> 1;

@@ -1,9 +1,10 @@
 // The heat map: a field of cells for each thing that takes time, a pixel of an image a rank, made
 // once for each answer; moving and zooming only copies it.
 
+import { routeOf } from "./ask.js";
 import { coloursOf, mixed, onTheme, pixel } from "./colours.js";
-import { follow, routeOf } from "./feed.js";
-import { NAMED, heat } from "./heat.js";
+import { follow } from "./feed.js";
+import { digest, MIDDLE, NAMED, UNKNOWN } from "./heat.js";
 import { past } from "./moments.js";
 import { made, moment, names, put, seconds, Table } from "./parts.js";
 import { Stage } from "./stage.js";
@@ -33,68 +34,91 @@ class Heatmap {
     this.table = new Table(figure, ["rank", "node", "state", "step", "own", "CPU", "waits"], `Ranks of ${this.job}: first who differs`);
     this.colours = coloursOf(figure);
     onTheme(() => this.repaint(), this.aborted.signal);
-    follow(routeOf(this.job, "ranks"), (answer, error) => this.told(answer, error), this.aborted.signal);
+    follow(routeOf(this.job, "ranks"), (found, error) => this.told(found, error), this.aborted.signal, "heat");
   }
 
   /** So many seconds ago, from traces; null: now. */
   async look(ago) {
     if (!ago) return;
     try {
-      this.set(await past(this.job, ago));
+      this.set(digest(await past(this.job, ago))[0]);
     } catch (error) {
       put(this.head, error.status === 404 ? "No traces are kept of that time." : error.message);
     }
   }
 
-  told(answer, error) {
+  told(found, error) {
     if (this.moment.is()) return;
     if (error) put(this.head, `What is shown may be old: ${error.message}`);
-    else this.set(answer);
+    else this.set(found);
   }
 
-  set(answer) {
-    this.answer = answer;
-    this.found = heat(answer, 96);
-    this.found.images = null;
-    this.across = Math.max(1, Math.ceil(Math.sqrt(this.found.columns.length * 0.75)));
-    const { outliers, window_s: windowS } = this.found;
-    const count = `${answer.ranks.length.toLocaleString("en")} ranks`;
+  set(found) {
+    this.found = found;
+    this.images = null;
+    this.spread(this.stage);
+    const { outliers, window_s: windowS } = found;
+    const count = `${found.count.toLocaleString("en")} ranks`;
     const window = windowS ? ` over the last ${windowS.toPrecision(3)} s` : "";
-    const nothing = answer.nothing || "There are no ranks.";
-    put(this.head, answer.ranks.length ? `${count}; step ${answer.step.toLocaleString("en")}${window}. Blue: less than its role, orange: more, ringed: named below.` : nothing);
+    const nothing = found.nothing || "There are no ranks.";
+    put(this.head, found.count ? `${count}; step ${found.step.toLocaleString("en")}${window}. Blue: less than its role, orange: more, ringed: named below.` : nothing);
     const told = outliers.slice(0, NAMED).map((each) => [`rank ${each.rank} on ${each.node}:`, each.says]);
     if (outliers.length > NAMED) told.push([`and ${(outliers.length - NAMED).toLocaleString("en")} more`, "that are ringed"]);
-    if (!told.length && answer.ranks.length) told.push(["", "no rank differs from the others of its role"]);
+    if (!told.length && found.count) told.push(["", "no rank differs from the others of its role"]);
     names(this.list, told);
     this.table.set(() => this.rows());
     this.stage.changed();
   }
 
   rows() {
-    const first = this.found.outliers.map((each) => each.row);
+    const { outliers, count, rank, steps, columns, order } = this.found;
+    const first = outliers.map((each) => each.row);
     const known = new Set(first);
-    const rest = this.answer.ranks.map((_, at) => at).filter((at) => !known.has(at));
+    const rest = Array.from(order.subarray(0, Math.min(count, 2 * TABLE_ROWS))).filter((at) => !known.has(at));
+    const shown = ["own", "computes", "waits"].map((name) => columns.find((column) => column.name === name));
     return [...first, ...rest].slice(0, TABLE_ROWS).map((at) => {
-      const row = this.answer.ranks[at];
-      const spent = row.spent ?? {};
-      const time = (value) => (value === undefined ? "" : seconds(value));
-      return [String(row.rank), row.node, row.state ?? "unseen", String(row.step ?? 0), time(spent.own_s), time(spent.cpu_s), time(spent.waits_s)];
+      const times = shown.map((column) => (column && !Number.isNaN(column.values[at]) ? seconds(column.values[at]) : ""));
+      return [String(rank[at]), this.nodeOf(at), this.stateOf(at), String(steps[at]), ...times];
     });
+  }
+
+  nodeOf(row) {
+    return this.found.nodes[this.found.node[row]];
+  }
+
+  stateOf(row) {
+    return this.found.states[this.found.state[row]];
   }
 
   repaint() {
     this.colours = coloursOf(this.figure);
-    if (this.found) this.found.images = null;
+    this.images = null;
     this.stage.changed();
   }
 
   // ---------------------------------------------------------------- the picture: a unit a rank
 
-  get wide() {
-    return Math.min(this.found.line, Math.max(1, this.answer.ranks.length));
+  resized(stage) {
+    if (this.found) this.spread(stage);
   }
 
-  get head_units() {
+  /** As many fields in a line as make them largest. */
+  spread(stage) {
+    let best = 0;
+    const count = this.found.columns.length;
+    for (let across = 1; across <= count; across += 1) {
+      const wide = stage.width / (across * (this.wide + this.gap));
+      const tall = stage.height / (Math.ceil(count / across) * (this.found.lines + this.headUnits + this.gap));
+      const scale = Math.min(wide, tall);
+      if (scale > best) [best, this.across] = [scale, across];
+    }
+  }
+
+  get wide() {
+    return Math.min(this.found.line, Math.max(1, this.found.count));
+  }
+
+  get headUnits() {
     return Math.max(1, (this.found.lines * HEAD) / 48);
   }
 
@@ -105,17 +129,17 @@ class Heatmap {
   size() {
     if (!this.found) return [1, 1];
     const down = Math.ceil(this.found.columns.length / this.across);
-    return [this.across * (this.wide + this.gap) - this.gap, down * (this.found.lines + this.head_units + this.gap) - this.gap];
+    return [this.across * (this.wide + this.gap) - this.gap, down * (this.found.lines + this.headUnits + this.gap) - this.gap];
   }
 
   cornerOf(column) {
     const x = (column % this.across) * (this.wide + this.gap);
-    return [x, Math.floor(column / this.across) * (this.found.lines + this.head_units + this.gap) + this.head_units];
+    return [x, Math.floor(column / this.across) * (this.found.lines + this.headUnits + this.gap) + this.headUnits];
   }
 
-  images() {
-    if (!this.found.images) this.found.images = this.found.columns.map((column) => this.image(column));
-    return this.found.images;
+  painted() {
+    this.images ??= this.found.columns.map((column) => this.image(column));
+    return this.images;
   }
 
   image(column) {
@@ -125,12 +149,10 @@ class Heatmap {
     canvas.height = lines;
     const data = new ImageData(line, lines);
     const pixels = new Uint32Array(data.data.buffer);
-    const scale = Array.from({ length: 65 }, (_, at) => pixel(mixed(this.colours, at / 32 - 1)));
-    const unknown = pixel(this.colours.unknown);
-    column.shares.forEach((share, row) => {
-      const at = (y[row] / size) * line + x[row] / size;
-      pixels[at] = share === null ? unknown : scale[Math.round((share + 1) * 32)];
-    });
+    const scale = Uint32Array.from({ length: 256 }, (_, at) => pixel(at === UNKNOWN ? this.colours.unknown : mixed(this.colours, at / MIDDLE - 1)));
+    for (let row = 0; row < column.levels.length; row += 1) {
+      pixels[(y[row] * line + x[row]) / size] = scale[column.levels[row]];
+    }
     canvas.getContext("2d").putImageData(data, 0, 0);
     return canvas;
   }
@@ -139,12 +161,12 @@ class Heatmap {
     const { css } = this.colours;
     context.fillStyle = css.ground;
     context.fillRect(0, 0, stage.width, stage.height);
-    if (!this.found || !this.answer.ranks.length) return;
+    if (!this.found?.count) return;
     context.imageSmoothingEnabled = false;
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "bottom";
     const { scale } = stage;
-    this.images().forEach((image, at) => {
+    this.painted().forEach((image, at) => {
       const [x, y] = this.cornerOf(at);
       const [left, top] = [(x - stage.x) * scale, (y - stage.y) * scale];
       if (left > stage.width || top > stage.height || left + image.width * scale < 0 || top + image.height * scale < 0) return;
@@ -216,7 +238,7 @@ class Heatmap {
   }
 
   first() {
-    if (!this.found?.order.length) return null;
+    if (!this.found?.count) return null;
     const row = this.found.outliers[0]?.row ?? this.found.order[0];
     return { row, column: 0, at: this.found.order.indexOf(row) };
   }
@@ -229,11 +251,10 @@ class Heatmap {
   }
 
   says({ row, column }) {
-    const rank = this.answer.ranks[row];
     const field = this.found.columns[column];
     const value = field.values[row];
-    const told = value === null || value === undefined ? "not known" : seconds(value);
-    const verdict = rank.verdict ? `. ${rank.verdict}` : "";
-    return `Rank ${rank.rank} on ${rank.node}, ${rank.state ?? "unseen"}: ${field.says} ${told}${verdict}`;
+    const told = Number.isNaN(value) ? "not known" : seconds(value);
+    const verdict = this.found.verdicts.get(row);
+    return `Rank ${this.found.rank[row]} on ${this.nodeOf(row)}, ${this.stateOf(row)}: ${field.says} ${told}${verdict ? `. ${verdict}` : ""}`;
   }
 }

@@ -1,7 +1,7 @@
 // What ranks did at a moment of the past, made of traces in the shape of the live answer: the same as
 // page/draw/moments.py makes.
 
-import { ask, routeOf } from "./feed.js";
+import { ask, routeOf } from "./ask.js";
 
 export const WINDOW_S = 10;
 

@@ -2,7 +2,7 @@
 // take a canvas's own calls longer than a frame.
 
 import { coloursOf, onTheme, pixel } from "./colours.js";
-import { ask, routeOf } from "./feed.js";
+import { ask, routeOf } from "./ask.js";
 import { spansOf } from "./moments.js";
 import { made, moment, put, seconds, Table } from "./parts.js";
 import { KINDS, timelineOf } from "./spans.js";
@@ -65,6 +65,9 @@ class Timeline {
     if (says) parts.push(says);
     put(this.head, lines.length ? parts.join("; ") : "No spans are kept of that time.");
     this.table.set(() => this.rows());
+    const [first] = this.found.awaited;
+    if (first !== undefined && first !== this.shownRank) this.stage.y = Math.max(0, lines.indexOf(first) * this.tall - this.stage.height / 2);
+    this.shownRank = first;
     this.stage.changed();
   }
 
@@ -163,8 +166,8 @@ class Timeline {
     context.textBaseline = "middle";
     context.textAlign = "left";
     lines.forEach((rank, line) => {
-      const y = (line + 0.5) * this.tall - stage.y;
-      if (y < 0 || y > stage.height - AXIS_PX || (this.tall < LEGIBLE_PX && !marked.has(rank))) return;
+      const y = Math.max(7, (line + 0.5) * this.tall - stage.y);
+      if ((line + 1) * this.tall < stage.y || y > stage.height - AXIS_PX || (this.tall < LEGIBLE_PX && !marked.has(rank))) return;
       context.fillStyle = marked.has(rank) ? css.mark : css.quiet;
       context.fillText(`${rank} ${nodes.get(rank) ?? ""}`, 2, y, NAMES_PX - 6);
     });

@@ -1,7 +1,7 @@
 // The waterfall of a recovery: its stages one after another, as rows that are text and a bar. The
 // figure names the incident (data-incident), or has the newest of the job.
 
-import { ask } from "./feed.js";
+import { ask } from "./ask.js";
 import { made, put, seconds } from "./parts.js";
 
 export function waterfall(figure) {
