@@ -90,6 +90,12 @@ def _analysis(rounds: int, take: Take, say: Say) -> None:
     measure(rounds, take, say)
 
 
+def _page(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    from holdfast.bench.page.benchmark import measure
+
+    measure(rounds, take, say, **options)
+
+
 BENCHMARKS: dict[str, Benchmark] = {
     "restart": _restart,
     "detection": _detection,
@@ -98,6 +104,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "scale": _scale,
     "telemetry": _telemetry,
     "analysis": _analysis,
+    "page": _page,
     "checkpoint": _checkpoint,
     "leaks": _leaks,
     "endurance": _endurance,

@@ -42,6 +42,19 @@ class Source(Protocol):
 
     def incidents(self, job: str) -> list[dict[str, Any]]: ...
 
+    def ranks(self, job: str) -> dict[str, Any]:
+        """A row each rank. Without a driver: where they were."""
+        ...
+
+    def view3d(self, job: str) -> dict[str, Any]:
+        """Where ranks stand in the grid, and who waits for whom. Raises `Stopped` without a driver:
+        it is not kept."""
+        ...
+
+    def spans(self, job: str, *, last_s: float) -> dict[str, Any]:
+        """What was traced of the last seconds. Raises `Stopped` where nothing is kept."""
+        ...
+
     def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:
         """`earlier`: also of the jobs that had its name before."""
         ...
@@ -93,6 +106,20 @@ class Live:
 
     def incidents(self, job: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._client.get(path("incidents"), job=job)["items"]
+        return found
+
+    def ranks(self, job: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get(path("jobs", job, "ranks"))
+        return found
+
+    def view3d(self, job: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get(path("jobs", job, "view3d"))
+        return found
+
+    def spans(self, job: str, *, last_s: float) -> dict[str, Any]:
+        age_s = self.job(job)["age_s"]
+        since = {"from_s": max(0.0, age_s - last_s), "to_s": age_s}
+        found: dict[str, Any] = self._client.get(path("jobs", job, "spans"), **since)
         return found
 
     def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def register(app: typer.Typer) -> None:
     )(scale)
     bench.command("telemetry", epilog=examples("holdfast bench telemetry --json"))(telemetry)
     bench.command("analysis", epilog=examples("holdfast bench analysis --rounds 1"))(analysis)
+    bench.command("page", epilog=examples("holdfast bench page --rounds 1 --minutes 0"))(page)
     bench.command(
         "checkpoint",
         epilog=examples(
@@ -263,6 +264,21 @@ def analysis(
 ) -> int:
     """What it costs the driver to say who holds up a job of 12,288 ranks."""
     return int(parts.BENCH_SCALE.load().run("analysis", rounds=rounds, as_json=json))
+
+
+def page(
+    rounds: Annotated[int, typer.Option(min=1, help="Browsers, one after another.")] = 3,
+    ranks: Annotated[int, typer.Option(min=64, help="Of the job that is shown.")] = 12_288,
+    minutes: Annotated[
+        float, typer.Option(min=0.0, max=60.0, help="For which each has an answer a second.")
+    ] = 5.0,
+    json: Json = False,
+) -> int:
+    """What pictures of a large job cost a browser: how soon they are there, a frame of a drag, and
+    memory. Needs chromium, and playwright.
+    """
+    options = {"ranks": ranks, "minutes": minutes}
+    return int(parts.BENCH_SCALE.load().run("page", rounds=rounds, as_json=json, **options))
 
 
 class Device(StrEnum):

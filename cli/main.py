@@ -25,6 +25,8 @@ from holdfast.cli import (
     logs,
     nodes,
     page,
+    pictures,
+    ranks,
     runs,
     show,
     warm,
@@ -50,7 +52,20 @@ app = typer.Typer(
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
 _ALONE = (warm, runs, checkpoint)
-for module in (run, driver, jobs, show, page, logs, *_ALONE, *_ABOUT_NODES, lab, bench, kubernetes):
+_TO_LOOK_AT = (page, ranks, pictures)
+for module in (
+    run,
+    driver,
+    jobs,
+    show,
+    *_TO_LOOK_AT,
+    logs,
+    *_ALONE,
+    *_ABOUT_NODES,
+    lab,
+    bench,
+    kubernetes,
+):
     module.register(app)
 
 

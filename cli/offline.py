@@ -7,8 +7,11 @@ routes use, so that both say the same.
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
+from importlib import import_module, util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from holdfast.cli.client import Readiness
 from holdfast.cli.errors import Stopped, not_reachable, not_readable
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.driver.core.state.model import Job
 
 ENDED = "ended"
+NOT_KEPT = "what ranks did at each moment, and for whom they waited, is in no journal."
 UNDER_WAY = frozenset({"free", "held", "in test", "unknown"})
 """States of nodes that are over where nothing runs any more; others are known as well then."""
 
@@ -119,6 +123,38 @@ class Recorded:
 
         found = job_lives.incidents_of(self._state, job)
         return [_plain(incident_view(each)) for each in found]
+
+    def ranks(self, job: str) -> dict[str, Any]:
+        """Where each was; what it did with its time is kept of no job that has ended."""
+        meant = self._state.jobs[self._meant(job)]
+        each = meant.layout.ranks_per_node
+        rows = [
+            {
+                "rank": rank,
+                "local_rank": rank % each,
+                "node": meant.layout.node_of(rank),
+                "state": ENDED,
+            }
+            for rank in range(meant.world_size)
+            if meant.layout.node_of(rank)
+        ]
+        return {"job": meant.name, "step": meant.best_step or 0, "ranks": rows, "nothing": NOT_KEPT}
+
+    def view3d(self, job: str) -> dict[str, Any]:
+        self._meant(job)
+        raise Stopped(f"no driver runs, and {NOT_KEPT}", fix=f"What is kept: holdfast why {job}")
+
+    def spans(self, job: str, *, last_s: float) -> dict[str, Any]:
+        """The end of what the run's folder has."""
+        if util.find_spec("holdfast.traces") is None:
+            raise Stopped("this Holdfast keeps no traces.", fix="Update it.")
+        read = import_module("holdfast.traces.read")
+        meant = self.job(job)
+        to_s = meant["age_s"]
+        from_s = max(0.0, to_s - last_s)
+        found = read.find(self._root, meant["name"], from_s=from_s, to_s=to_s)
+        told: dict[str, Any] = msgspec.to_builtins(found)
+        return {**told, "job": meant["name"], "from_s": from_s, "to_s": to_s}
 
     def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:
         from holdfast.driver.adapters.rest import telling

@@ -7,7 +7,7 @@ what is kept of a rank is bounded (`tests/watch/test_watch_memory.py` counts it)
 of them asks is in the `Context`, and never kept. All are named in `registry`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, runtime_checkable
 
@@ -66,6 +66,10 @@ class Context(msgspec.Struct, kw_only=True):
 
 class Detector:
     """What each detector has. Methods that do nothing here are for those that keep such things."""
+
+    def verdicts(self, job: str) -> Mapping[int, str]:
+        """What it holds against ranks of the job now, in a sentence each, for the pages."""
+        return {}
 
     def drop(self, job: str) -> None:
         """The job is over: nothing is to be known of it any more."""

@@ -112,12 +112,12 @@ def _sampled(state: Slow, last: RankProgress, seen: RankProgress, expected: Expe
     timed = state.ranks.get(seen.rank)
     if timed is None:
         state.ranks[seen.rank] = Timed(cpu, own, Usual(), Usual())
-        state.roles.setdefault(_role(seen, expected), []).append(seen.rank)
+        state.roles.setdefault(role(seen, expected), []).append(seen.rank)
     else:
         timed.cpu, timed.own, timed.fresh = cpu, own, True
 
 
-def _role(seen: RankProgress, expected: Expectation) -> object:
+def role(seen: RankProgress, expected: Expectation) -> object:
     """Ranks of one role have alike to do: a stage of the pipeline, as declared, or as its messages
     show that there are stages."""
     shape = expected.topology

@@ -12,14 +12,16 @@ from contextlib import nullcontext
 import msgspec
 
 from holdfast.driver.core.events import AnyEvent, ProgressSeen, StepsRepeated
-from holdfast.driver.watch import jobs, last_step_progress, registry
+from holdfast.driver.watch import jobs, last_step_progress, rank_rows, registry
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.detector import Context, Detector, Guard
 from holdfast.driver.watch.jobs import JobSeen
+from holdfast.driver.watch.lately import Lately
 from holdfast.driver.watch.listeners import Listeners
 from holdfast.driver.watch.model import Expectation, JobProgress, Recalled, Settings
 from holdfast.driver.watch.neighbours import Orders
 from holdfast.driver.watch.nodes import Nodes
+from holdfast.driver.watch.rank_rows import Moment
 from holdfast.protocol.messages import Heartbeat, Observed
 
 
@@ -40,6 +42,7 @@ class Watch:
         self._began_s: float | None = None
         self._known: set[str] = set()  # jobs of which somebody may know something
         self._takings: last_step_progress.Takings = {}
+        self._lately = Lately()
 
     # ------------------------------------------------------------ what the driver tells
 
@@ -102,6 +105,7 @@ class Watch:
         events = self._listeners.heard(beat, job)
         if job is not None:
             with context.guard(job.expected.job):
+                self._lately.heard(job, beat, now)
                 jobs.heard(job, beat, now)
         return events
 
@@ -141,6 +145,18 @@ class Watch:
         seen, context = self._context.jobs.get(job), self._context
         running = seen is not None and job in context.expected
         return jobs.progress(seen, context.now) if seen is not None and running else None
+
+    def moment(self, job: str) -> Moment | None:
+        """Each rank of the job as it is now; None while it has none. Whoever asks has clocks kept
+        that show, when he asks again, where each rank's time went meanwhile."""
+        seen, context = self._context.jobs.get(job), self._context
+        if seen is None or job not in context.expected:
+            return None
+        verdicts = {
+            rank: why for each in self.detectors for rank, why in each.verdicts(job).items()
+        }
+        spent = self._lately.asked(seen, context.now)
+        return rank_rows.moment(seen, spent, verdicts, context.now)
 
     def completed_step(self, job: str) -> int | None:
         """The last step that all ranks of the newest epoch have completed, where it is known."""
@@ -184,6 +200,7 @@ class Watch:
     def _drop(self, job: str) -> None:
         for known in (self._context.jobs, self._context.recalled, self._takings):
             known.pop(job, None)
+        self._lately.drop(job)
         self._nodes.stands(job, stands=False)
         for each in self.detectors:
             each.drop(job)

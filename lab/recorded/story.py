@@ -98,7 +98,7 @@ class Story:
     async def _is_looked_at(self) -> None:
         for name in ("GET /jobs", "GET /jobs/{job}", "GET /jobs/{job}/progress"):
             await self._asked(name)
-        for name in ("attempts", "story", "why", "ranks/{rank}/logs"):
+        for name in ("ranks", "view3d", "attempts", "story", "why", "ranks/{rank}/logs"):
             await self._asked(f"GET /jobs/{{job}}/{name}")
         for name in ("", "/{node}", "/{node}/why"):
             await self._asked(f"GET /nodes{name}")

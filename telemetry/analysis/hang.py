@@ -42,13 +42,7 @@ def culprit(ranks: Mapping[int, RankProgress], missing: Iterable[int] = ()) -> V
 
     Ranks that are done for (exited) must not be among them: theirs is another story.
     """
-    silent = {rank for rank, seen in ranks.items() if seen.hooks and seen.silent_s > SILENT_S}
-    unseen = set(missing)
-    silent |= unseen
-    groups = _groups(ranks)
-    waits = _collective_waits(ranks, groups, silent)
-    _add_message_waits(waits, ranks, unseen)
-    _add_meeting_waits(waits, ranks)
+    waits, groups, silent = _waits(ranks, set(missing))
     ends = _ends(waits, ranks, silent)
     skipped = set() if ends else _left_out(waits, ranks, groups)
     if not (ends := ends or skipped):
@@ -64,7 +58,54 @@ def culprit(ranks: Mapping[int, RankProgress], missing: Iterable[int] = ()) -> V
     )
 
 
+class Wait(msgspec.Struct, frozen=True):
+    """Where some ranks wait, and for whom; `where` as it is told: `all_reduce #12 of [0, 1]`."""
+
+    where: str
+    waiting: tuple[int, ...]
+    lacking: tuple[int, ...]
+
+
+def waits_of(ranks: Mapping[int, RankProgress], missing: Iterable[int] = ()) -> tuple[Wait, ...]:
+    """Who waits for whom, as `culprit` follows it; each place once, those with most ranks first."""
+    waits, groups, _ = _waits(ranks, set(missing))
+    places: dict[Hashable, list[int]] = {}
+    own = {rank: targets for rank, targets in waits.items() if isinstance(rank, int)}
+    for rank, targets in own.items():
+        for target in targets:
+            places.setdefault(target, []).append(rank)
+    found = [_wait(place, waiting, waits, groups) for place, waiting in places.items()]
+    return tuple(sorted(found, key=lambda wait: (-len(wait.waiting), wait.waiting)))
+
+
+def _wait(
+    place: Hashable, waiting: list[int], waits: Waits, groups: Mapping[int, "_Group"]
+) -> Wait:
+    if isinstance(place, int):
+        return Wait(f"a message of rank {place}", tuple(sorted(waiting)), (place,))
+    lacking = tuple(sorted(rank for rank in waits[place] if isinstance(rank, int)))
+    where = "init_process_group"
+    if isinstance(place, tuple) and place != _MEETING:
+        group = groups[place[1]]
+        kinds = (seen.kind for seen in group.seen.values() if seen.enqueued == group.top)
+        where = f"{next(kinds)} #{group.top} of {_short(group.members)}"
+    return Wait(where, tuple(sorted(waiting)), lacking)
+
+
 # ---------------------------------------------------------------- who waits
+
+
+def _waits(
+    ranks: Mapping[int, RankProgress], unseen: set[int]
+) -> tuple[Waits, dict[int, "_Group"], set[int]]:
+    """Who waits for what, in which groups, and who gives no sign."""
+    silent = {rank for rank, seen in ranks.items() if seen.hooks and seen.silent_s > SILENT_S}
+    silent |= unseen
+    groups = _groups(ranks)
+    waits = _collective_waits(ranks, groups, silent)
+    _add_message_waits(waits, ranks, unseen)
+    _add_meeting_waits(waits, ranks)
+    return waits, groups, silent
 
 
 class _Group(msgspec.Struct, frozen=True):

@@ -26,6 +26,7 @@ from holdfast.driver.adapters.rest import (
     logs,
     nodes,
     problems,
+    ranks,
     stories,
     system,
 )
@@ -55,7 +56,7 @@ def routes() -> Iterator[BaseRoute]:
     """As their modules made them, each with its whole path: `include_router` would have every
     signature read once more when the first request comes, .03 s of a driver's start.
     """
-    about_jobs = (jobs, attempts, logs, stories, evidence, facts)
+    about_jobs = (jobs, ranks, attempts, logs, stories, evidence, facts)
     for module in (*about_jobs, nodes, diagnoses, calibrations, brake, incidents, events, codes):
         yield from module.router.routes
     yield from system.schema_router.routes
@@ -73,6 +74,7 @@ def make_app(control: Control) -> FastAPI:
     )
     app.state.control = control
     app.state.metrics = Metrics()
+    app.state.rank_answers = {}
     app.state.pages = Pages(control, events.written)
     app.state.facts = Here(control)
     app.state.crowd = Crowd(control.clock)

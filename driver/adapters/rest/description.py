@@ -15,6 +15,7 @@ from holdfast.driver.adapters.rest.diagnoses import NODES_SCHEMA
 from holdfast.driver.adapters.rest.examples import ANSWERS, BODIES, PARAMETERS, Text
 from holdfast.driver.adapters.rest.facts import JOB_FACT_SCHEMA, NODE_FACT_SCHEMA
 from holdfast.driver.adapters.rest.problems import MEDIA_TYPE, ProblemView, queried
+from holdfast.driver.adapters.rest.ranks import Ranks, View3d
 from holdfast.driver.adapters.rest.refusals import REFUSALS, Refusals, not_known
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol import jobspec
@@ -115,5 +116,7 @@ SCHEMAS: dict[str, Document] = {
 
 ANSWERED: dict[str, Document] = {
     "GET /jobs/{job}/progress": _whole(msgspec.json.schema(JobProgress | None)),
+    "GET /jobs/{job}/ranks": _whole(msgspec.json.schema(Ranks)),
+    "GET /jobs/{job}/view3d": _whole(msgspec.json.schema(View3d)),
 }
 """Of answers that are no `View`."""

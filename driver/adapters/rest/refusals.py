@@ -142,6 +142,8 @@ REFUSALS: dict[str, Refusals] = {
     | _KEY,
     "POST /jobs/{job}/stop": _PERSON | _NO_JOB | _ENDED | _KEY,
     "GET /jobs/{job}/progress": _PERSON | _NO_JOB,
+    "GET /jobs/{job}/ranks": _PERSON | _NO_JOB,
+    "GET /jobs/{job}/view3d": _PERSON | _NO_JOB,
     "GET /jobs/{job}/attempts": _PERSON | _NO_JOB,
     "GET /jobs/{job}/ranks/{rank}/logs": _PERSON
     | _NO_JOB

@@ -14,6 +14,8 @@ RIGHTS: dict[str, Right] = {
     "POST /jobs/{job}/resume": Right.CHANGE_JOB,
     "POST /jobs/{job}/stop": Right.CHANGE_JOB,
     "GET /jobs/{job}/progress": Right.SEE_JOB,
+    "GET /jobs/{job}/ranks": Right.SEE_JOB,
+    "GET /jobs/{job}/view3d": Right.SEE_JOB,
     "GET /jobs/{job}/attempts": Right.SEE_JOB,
     "GET /jobs/{job}/ranks/{rank}/logs": Right.READ_LOGS,
     "GET /jobs/{job}/story": Right.SEE_JOB,

@@ -1,0 +1,1 @@
+"""What pictures of 12,288 ranks cost a browser: `holdfast bench page`."""

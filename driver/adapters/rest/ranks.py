@@ -1,0 +1,179 @@
+"""Routes about a job's ranks at this moment: a row each, and how they lie in dp x pp x tp.
+
+An answer about 12,288 ranks takes a part of a second of the driver's loop to make. So what was made
+is kept, and given to whoever asks, for SHARE times as long as it took: however many look, the loop
+gives no more than that share of its time.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from fastapi import APIRouter, Depends, Request, Response
+from msgspec.structs import replace
+
+from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver, person
+from holdfast.driver.adapters.rest.jobs import job_of
+from holdfast.driver.core.state.model import Job
+from holdfast.driver.people.control import Control
+from holdfast.driver.watch.rank_rows import Moment, RankRow
+from holdfast.protocol.topology import Axis, Topology
+from holdfast.telemetry.analysis.hang import Wait
+
+router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"], dependencies=[Depends(person)])
+
+SHARE = 20
+"""An answer is kept 20 times as long as it took: .05 of a core."""
+LINES_OF = 16
+"""Ranks of a job up to which the last line of each is read, where its logs are here: more files
+are no glance."""
+LINE_BYTES = 400
+
+
+class Ranks(Moment, frozen=True, kw_only=True):
+    """Each rank of a job now."""
+
+    racks: dict[str, str] = msgspec.field(default_factory=dict)  # of each node, where told
+    nothing: str = ""  # why there is no rank
+
+
+class Placed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A rank in the grid."""
+
+    rank: int
+    node: str
+    at: tuple[int, int, int]  # dp, pp, tp
+    state: str
+    verdict: str = ""
+
+
+class View3d(msgspec.Struct, frozen=True, kw_only=True):
+    """Where each rank stands, and who waits for whom. Waits are told by place: all in `waiting` are
+    in `where`, to which those in `lacking` have not come."""
+
+    job: str
+    now_s: float
+    dims: dict[str, int]
+    order: tuple[Axis, ...]  # fastest-varying first
+    declared: bool  # else all ranks are in one row, along dp
+    quiet_s: float
+    ranks: tuple[Placed, ...]
+    waits: tuple[Wait, ...]
+    ends: tuple[int, ...]
+    why: tuple[str, ...]
+    nothing: str
+
+
+@router.get("/{job}/ranks", dependencies=[NO_PARAMETERS])
+async def ranks(job: str, control: Driver, request: Request) -> Any:
+    """One row a rank: where, how far, what it does, for whom it waits, where its time went lately,
+    and what detectors hold against it. `spent` is null before the second look."""
+    return await _kept(request, f"ranks of {job}", lambda: _ranks(control, job))
+
+
+@router.get("/{job}/view3d", dependencies=[NO_PARAMETERS])
+async def view3d(job: str, control: Driver, request: Request) -> Any:
+    """Where each rank stands in dp x pp x tp, and who waits for whom."""
+
+    async def made() -> View3d:
+        return view3d_of(moment_of(control, job_of(control, job)))
+
+    return await _kept(request, f"view3d of {job}", made)
+
+
+# ---------------------------------------------------------------- what is answered
+
+
+async def _ranks(control: Control, name: str) -> Ranks:
+    job = job_of(control, name)
+    now = moment_of(control, job)
+    if 0 < len(now.ranks) <= LINES_OF:
+        lines = await asyncio.to_thread(_last_lines, control, job)
+        rows = (replace(row, last_line=lines.get(row.rank, "")) for row in now.ranks)
+        return replace(now, ranks=tuple(rows))
+    return now
+
+
+def moment_of(control: Control, job: Job) -> Ranks:
+    """The job at this moment; without ranks a sentence says why."""
+    seen = control.watch.moment(job.name)
+    if seen is None:
+        nothing = f"{job.name} has no ranks now: it is {job.phase.value}."
+        none = Moment(job=job.name, epoch=job.epoch, now_s=control.now(), step=0)
+        return Ranks(**msgspec.structs.asdict(none), nothing=nothing)
+    nodes = control.state.nodes
+    here = sorted({row.node for row in seen.ranks})
+    racks = {name: nodes[name].rack for name in here if name in nodes and nodes[name].rack}
+    return Ranks(**msgspec.structs.asdict(seen), racks=racks)
+
+
+def view3d_of(now: Ranks) -> View3d:
+    """Pure."""
+    shape = now.topology
+    return View3d(
+        job=now.job,
+        now_s=now.now_s,
+        dims={axis.value: shape.size(axis) for axis in Axis},
+        order=shape.order,
+        declared=now.declared,
+        quiet_s=now.quiet_s,
+        ranks=tuple(_placed(row, shape) for row in now.ranks),
+        waits=now.waits,
+        ends=now.ends,
+        why=now.why,
+        nothing=now.nothing,
+    )
+
+
+def _placed(row: RankRow, shape: Topology) -> Placed:
+    at = shape.coordinates(row.rank)
+    place = at[Axis.DP], at[Axis.PP], at[Axis.TP]
+    return Placed(rank=row.rank, node=row.node, at=place, state=row.state, verdict=row.verdict)
+
+
+def _last_lines(control: Control, job: Job) -> dict[int, str]:
+    """What each wrote last, where its log is in this driver's folder. In a thread: it reads."""
+    found: dict[int, str] = {}
+    for rank in range(job.world_size):
+        folder = control.settings.paths.rank(job.name, job.attempt, rank)
+        for stream in ("stdout", "stderr"):
+            if rank not in found and (line := last_line(folder / f"{stream}.log")):
+                found[rank] = line
+    return found
+
+
+def last_line(path: Any) -> str:
+    """The last whole line of a file that is no blank; "" where there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - LINE_BYTES))
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+# ---------------------------------------------------------------- kept for whoever asks next
+
+
+class Answer(NamedTuple):
+    """Bytes of JSON, and until when they are good."""
+
+    body: bytes
+    until_s: float
+
+
+async def _kept(request: Request, name: str, make: Callable[[], Any]) -> Response:
+    """What was made lately, or what is made now. `Problem`s are of whoever asks."""
+    answers: dict[str, Answer] = request.app.state.rank_answers
+    now_s = time.monotonic()
+    known = answers.get(name)
+    if known is None or known.until_s < now_s:
+        body = msgspec.json.encode(await make())
+        took_s = time.monotonic() - now_s
+        for over in [each for each, answer in answers.items() if answer.until_s < now_s]:
+            del answers[over]
+        known = answers[name] = Answer(body, now_s + SHARE * took_s)
+    return Response(known.body, media_type="application/json")

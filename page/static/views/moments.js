@@ -1,0 +1,65 @@
+// What ranks did at a moment of the past, made of traces in the shape of the live answer: the same as
+// page/draw/moments.py makes.
+
+import { ask, routeOf } from "./ask.js";
+
+export const WINDOW_S = 10;
+
+/** Spans of the last seconds before a moment so many seconds ago. Throws where none are kept. */
+export async function spansOf(job, agoS, windowS = WINDOW_S) {
+  const { age_s: ageS } = await ask(`/v1alpha1/jobs/${encodeURIComponent(job)}`);
+  const toS = Math.max(0, ageS - agoS);
+  const fromS = Math.max(0, toS - windowS);
+  return ask(`${routeOf(job, "spans")}?from_s=${fromS.toFixed(3)}&to_s=${toS.toFixed(3)}`);
+}
+
+export const past = async (job, agoS) => ranksOf(await spansOf(job, agoS));
+
+/** Rows of ranks, by what their spans say. */
+export function ranksOf(answer) {
+  const byRank = new Map();
+  for (const span of answer.spans) {
+    if (!byRank.has(span.rank)) byRank.set(span.rank, []);
+    byRank.get(span.rank).push(span);
+  }
+  const ranks = [...byRank].sort((one, other) => one[0] - other[0]).map(([rank, spans]) => rowOf(rank, spans, answer));
+  locate(ranks);
+  const steps = ranks.map((row) => row.step);
+  return { job: answer.job, step: steps.length ? Math.min(...steps) : 0, ranks, racks: {}, nothing: "No spans are kept of that time." };
+}
+
+function rowOf(rank, spans, answer) {
+  const steps = spans.filter((span) => span.kind === "step" && span.ended !== false);
+  const count = Math.max(1, steps.length);
+  const wall = {};
+  let waits = 0;
+  for (const span of spans) {
+    if (span.kind === "step") continue;
+    wall[span.kind] = (wall[span.kind] ?? 0) + (span.took_s ?? 0) / count;
+    waits += (span.waited_s ?? 0) / count;
+  }
+  const took = steps.reduce((sum, span) => sum + (span.took_s ?? 0), 0) / count;
+  const end = Math.max(...spans.map((span) => (span.start_s ?? 0) + (span.took_s ?? 0)));
+  const last = spans.find((span) => (span.start_s ?? 0) + (span.took_s ?? 0) === end);
+  const waiting = last.ended === false && (last.waited_s ?? 0) > 1;
+  const row = {
+    rank,
+    node: spans[0].node,
+    step: Math.max(...spans.map((span) => span.step ?? 0)),
+    state: waiting ? "waits" : end < answer.to_s - 1 ? "still" : "runs",
+    still_s: Math.max(0, waiting ? last.waited_s : answer.to_s - end),
+  };
+  if (steps.length) {
+    const own = Math.max(0, took - waits);
+    row.spent = { window_s: answer.to_s - answer.from_s, steps: count, step_s: took, own_s: own, waits_s: waits, wall_s: wall };
+  }
+  return row;
+}
+
+function locate(ranks) {
+  const seen = new Map();
+  for (const row of ranks) {
+    row.local_rank = seen.get(row.node) ?? 0;
+    seen.set(row.node, row.local_rank + 1);
+  }
+}

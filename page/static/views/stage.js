@@ -1,0 +1,214 @@
+// A canvas that can be zoomed and moved, by wheel, pinch, mouse, fingers and keys, with a text that
+// says what is pointed at. A picture is drawn in its own pixels; the stage has the way to the screen.
+
+const MOST_ZOOM = 64;
+const STEP_PX = 48;
+const DRAG_PX = 4;
+
+/**
+ * `picture`: { size() -> [width, height], draw(context, stage), pick(x, y) -> item | null,
+ * step(item, dx, dy) -> item | null, says(item) -> text, chosen(item) }.
+ */
+export class Stage {
+  constructor(figure, picture, { label, height = 360, xOnly = false } = {}) {
+    this.picture = picture;
+    this.xOnly = xOnly;
+    this.zoom = 1;
+    this.x = this.y = 0;
+    this.item = null;
+    this.pointers = new Map();
+    this.frameMs = [];
+    this.aborted = new AbortController();
+    this.box = document.createElement("div");
+    this.box.className = "view-box";
+    this.canvas = document.createElement("canvas");
+    this.canvas.className = "view-canvas";
+    this.canvas.tabIndex = 0;
+    this.canvas.setAttribute("role", "application");
+    this.canvas.setAttribute("aria-label", `${label}: arrows go from rank to rank, plus and minus zoom, shift with arrows moves, 0 shows all`);
+    this.canvas.style.height = `${height}px`;
+    this.said = document.createElement("p");
+    this.said.className = "view-said";
+    this.said.setAttribute("aria-live", "polite");
+    this.box.append(this.canvas, this.said);
+    figure.append(this.box);
+    this.context = this.canvas.getContext("2d");
+    this.listen();
+    this.resized = new ResizeObserver(() => this.resize());
+    this.resized.observe(this.canvas);
+    this.resize();
+  }
+
+  close() {
+    this.aborted.abort();
+    this.resized.disconnect();
+    this.box.remove();
+  }
+
+  // ---------------------------------------------------------------- size and the way to the screen
+
+  resize() {
+    this.ratio = globalThis.devicePixelRatio || 1;
+    this.width = this.canvas.clientWidth || 1;
+    this.height = this.canvas.clientHeight || 1;
+    this.canvas.width = Math.round(this.width * this.ratio);
+    this.canvas.height = Math.round(this.height * this.ratio);
+    this.picture.resized?.(this);
+    this.changed();
+  }
+
+  /** CSS pixels a pixel of the picture, as it fits at zoom 1. */
+  get fit() {
+    const [width, height] = this.picture.size();
+    return this.xOnly ? this.width / Math.max(1, width) : Math.min(this.width / Math.max(1, width), this.height / Math.max(1, height), 4);
+  }
+
+  get scale() {
+    return this.fit * this.zoom;
+  }
+
+  toPicture(x, y) {
+    return [this.x + x / this.scale, this.xOnly ? this.y + y : this.y + y / this.scale];
+  }
+
+  changed() {
+    this.frame ??= requestAnimationFrame(() => {
+      this.frame = null;
+      const began = performance.now();
+      this.bound();
+      this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
+      this.picture.draw(this.context, this);
+      this.frameMs.push(performance.now() - began);
+      if (this.frameMs.length > 600) this.frameMs.splice(0, 300);
+    });
+  }
+
+  bound() {
+    const [width, height] = this.picture.size();
+    const over = (all, seen) => Math.max(0, all - seen);
+    this.x = Math.min(Math.max(0, this.x), over(width, this.width / this.scale));
+    this.y = Math.min(Math.max(0, this.y), over(height, this.xOnly ? this.height : this.height / this.scale));
+  }
+
+  move(dx, dy) {
+    this.x += dx / this.scale;
+    this.y += this.xOnly ? dy : dy / this.scale;
+    this.changed();
+  }
+
+  zoomAt(factor, x, y) {
+    const [px, py] = this.toPicture(x, y);
+    this.zoom = Math.min(MOST_ZOOM, Math.max(1, this.zoom * factor));
+    this.x = px - x / this.scale;
+    this.y = this.xOnly ? this.y : py - y / this.scale;
+    this.changed();
+  }
+
+  reset() {
+    this.zoom = 1;
+    this.x = this.y = 0;
+    this.changed();
+  }
+
+  // ---------------------------------------------------------------- what is pointed at
+
+  point(item, { shows = false } = {}) {
+    if (item === this.item) return;
+    this.item = item;
+    const said = item ? this.picture.says(item) : "";
+    if (this.said.textContent !== said) this.said.textContent = said;
+    if (item && shows) this.show(item);
+    this.changed();
+  }
+
+  /** Bring an item into sight. */
+  show(item) {
+    const at = this.picture.placeOf?.(item);
+    if (!at) return;
+    const [wide, tall] = [this.width / this.scale, this.xOnly ? this.height : this.height / this.scale];
+    if (!this.xOnly && (at[0] < this.x || at[0] > this.x + wide)) this.x = at[0] - wide / 2;
+    if (at[1] < this.y || at[1] > this.y + tall) this.y = at[1] - tall / 2;
+  }
+
+  choose(item) {
+    this.picture.chosen?.(item);
+    this.changed();
+  }
+
+  // ---------------------------------------------------------------- hands
+
+  listen() {
+    const { canvas } = this;
+    const on = (name, does, more = {}) => canvas.addEventListener(name, does, { signal: this.aborted.signal, ...more });
+    on("wheel", (event) => this.wheel(event), { passive: false });
+    on("pointerdown", (event) => this.down(event));
+    on("pointermove", (event) => this.moved(event));
+    on("pointerup", (event) => this.up(event));
+    on("pointercancel", (event) => this.pointers.delete(event.pointerId));
+    on("pointerleave", () => this.pointers.size || this.point(null));
+    on("dblclick", () => this.reset());
+    on("keydown", (event) => this.key(event));
+    on("focus", () => this.item || this.point(this.picture.first?.() ?? null));
+  }
+
+  /** Wheels zoom where ctrl or the picture has them do so, so that the page itself can be scrolled. */
+  wheel(event) {
+    const at = this.at(event);
+    if (event.ctrlKey || document.activeElement === this.canvas) {
+      event.preventDefault();
+      this.zoomAt(Math.exp(-event.deltaY * 0.002), ...at);
+    }
+  }
+
+  at(event) {
+    const box = this.canvas.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
+
+  down(event) {
+    this.canvas.setPointerCapture?.(event.pointerId);
+    this.pointers.set(event.pointerId, this.at(event));
+    this.dragged = 0;
+  }
+
+  moved(event) {
+    const at = this.at(event);
+    const before = this.pointers.get(event.pointerId);
+    if (!before) {
+      this.point(this.picture.pick(...this.toPicture(...at), this));
+      return;
+    }
+    if (this.pointers.size === 2) this.pinch(event.pointerId, before, at);
+    else this.move(before[0] - at[0], before[1] - at[1]);
+    this.dragged += Math.hypot(before[0] - at[0], before[1] - at[1]);
+    this.pointers.set(event.pointerId, at);
+  }
+
+  pinch(id, before, at) {
+    const [other] = [...this.pointers].filter(([each]) => each !== id).map(([, place]) => place);
+    const far = (place) => Math.hypot(place[0] - other[0], place[1] - other[1]);
+    this.zoomAt(far(at) / Math.max(1, far(before)), (at[0] + other[0]) / 2, (at[1] + other[1]) / 2);
+  }
+
+  up(event) {
+    this.pointers.delete(event.pointerId);
+    if (this.dragged >= DRAG_PX) return;
+    const item = this.picture.pick(...this.toPicture(...this.at(event)), this);
+    this.point(item);
+    this.choose(item);
+  }
+
+  key(event) {
+    const ways = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+    const way = ways[event.key];
+    if (way && event.shiftKey) this.move(way[0] * STEP_PX, way[1] * STEP_PX);
+    else if (way) this.point(this.picture.step(this.item, ...way) ?? this.item, { shows: true });
+    else if (event.key === "+" || event.key === "=") this.zoomAt(1.5, this.width / 2, this.height / 2);
+    else if (event.key === "-") this.zoomAt(1 / 1.5, this.width / 2, this.height / 2);
+    else if (event.key === "0") this.reset();
+    else if (event.key === "Enter" && this.item) this.choose(this.item);
+    else if (event.key === "Escape") this.choose(null);
+    else return;
+    event.preventDefault();
+  }
+}

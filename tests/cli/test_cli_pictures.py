@@ -1,0 +1,174 @@
+"""`holdfast ranks`, `heatmap`, `timeline`, `view3d`: of real ranks, one of which is slowed."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from shells import Shell
+from waiting import eventually
+
+TRAIN = """
+import torch, torch.distributed as dist
+from torch import nn
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(192, 192), nn.ReLU()))
+optimizer = torch.optim.SGD(model.parameters(), lr=.01)
+inputs = torch.randn(64, 192)
+for step in range(10_000_000):
+    optimizer.zero_grad()
+    model(inputs).square().mean().backward()
+    optimizer.step()
+    if step % 50 == 0:
+        print("step", step, flush=True)
+"""
+SLOW = 1
+STOPPED_S, GOES_S = 0.06, 0.05
+"""Of each tenth of a second: so long it is stopped, and so long it goes."""
+
+
+@contextmanager
+def slowed(pid: int) -> Iterator[None]:
+    """The process is stopped and continued again and again, by somebody outside."""
+    over = threading.Event()
+
+    def work() -> None:
+        while not over.is_set():
+            os.kill(pid, signal.SIGSTOP)
+            over.wait(STOPPED_S)
+            os.kill(pid, signal.SIGCONT)
+            over.wait(GOES_S)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def rows(shell: Shell) -> list[dict[str, Any]]:
+    asked = shell.asked("ranks", "--json")
+    found: list[dict[str, Any]] = json.loads(asked.stdout)["ranks"] if asked.returncode == 0 else []
+    return found
+
+
+def trains(shell: Shell, steps: int) -> bool:
+    found = rows(shell)
+    return bool(found) and all(row.get("step", 0) > steps for row in found)
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_the_rank_that_is_slowed_is_the_one_that_is_seen_and_named(shell: Shell) -> None:
+    shell.script("train.py", TRAIN)
+    run = shell.start("run", "-n", "3", "train.py")
+    eventually(lambda: trains(shell, 100), "they train")
+    quiet = shell.asked("heatmap")
+    assert (quiet.returncode, "holds its peers up" in quiet.stdout) == (0, False)
+    pid = rows(shell)[SLOW]["pid"]
+    with slowed(pid):
+        eventually(lambda: "verdict" in rows(shell)[SLOW], "the detector names it")
+        said = shell.asked("heatmap").stdout
+        picture = shell.folder / "heat.svg"
+        assert shell.asked("heatmap", "--svg", str(picture)).returncode == 0
+        below = shell.asked("ranks", "--sort", "wait").stdout
+    lines = {line.split()[1]: line for line in said.splitlines() if line.startswith("rank ")}
+    assert "████" in lines[str(SLOW)]
+    named = next(line for line in said.splitlines() if line.startswith("█ "))
+    assert named.startswith(f"█ rank {SLOW} on ")
+    assert "its own part of a step takes" in named
+    assert f"rank {SLOW} on " in below.splitlines()[-1]
+    text = " ".join(ElementTree.parse(picture).getroot().itertext())
+    assert "holds its peers up" in text
+    assert "step " in below  # the last line of each
+
+    os.kill(pid, signal.SIGSTOP)
+    eventually(lambda: rows(shell)[SLOW].get("state") == "stopped", "it is seen to be stopped")
+    eventually(lambda: "waits" in {row.get("state") for row in rows(shell)}, "others wait for it")
+    eventually(lambda: json.loads(shell.asked("view3d", "--json").stdout)["ends"], "waits end")
+    view = json.loads(shell.asked("view3d", "--json").stdout)
+    assert view["ends"] == [SLOW]
+    assert f"end at rank {SLOW}" in shell.asked("view3d").stdout
+    waiting = next(row for row in rows(shell) if row.get("state") == "waits")
+    assert waiting["waits_on"] == [SLOW]
+    os.kill(pid, signal.SIGCONT)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+
+
+def test_after_a_run_it_is_said_what_is_not_kept(shell: Shell) -> None:
+    shell.script("train.py", "print('over')")
+    assert shell.holdfast("run", "-n", "2", "train.py").returncode == 0
+    ranks = shell.asked("ranks")
+    assert ranks.returncode == 0
+    assert (
+        "what ranks did at each moment, and for whom they waited, is in no journal." in ranks.stdout
+    )
+    for words in ("heatmap", "view3d"):
+        told = shell.asked(words)
+        assert told.returncode != 0
+        assert "is in no journal." in told.stderr
+        assert len(told.stderr.splitlines()) <= 2
+
+
+def test_a_picture_that_cannot_be_made_is_refused_in_a_sentence(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from importlib import util
+
+    from holdfast.cli import pictures
+
+    real = util.find_spec
+    monkeypatch.setattr(
+        pictures.util, "find_spec", lambda name: None if name == "resvg_py" else real(name)
+    )
+    with pytest.raises(Exception, match=r"--png needs resvg-py\.") as told:
+        pictures._to_file(lambda theme: "<svg/>", None, Path("a.png"), dark=False)
+    assert "pip install 'holdfast[png]'" in told.value.fix  # type: ignore[attr-defined]
+    monkeypatch.undo()
+    with pytest.raises(Exception, match=r"cannot write /no/such/a\.svg"):
+        pictures._to_file(lambda theme: "<svg/>", Path("/no/such/a.svg"), None, dark=False)
+
+
+def test_a_png_is_one(tmp_path: Path) -> None:
+    pytest.importorskip("resvg_py")
+    from holdfast.bench.page import made as made_ranks
+    from holdfast.cli import pictures
+    from holdfast.page.draw import heat_svg
+
+    path = tmp_path / "a.png"
+    answer = made_ranks.answer(64, slow=[3])
+    assert pictures._to_file(
+        lambda theme: heat_svg.drawn(answer, theme=theme), None, path, dark=True
+    )
+    assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+def test_of_thousands_of_ranks_the_one_that_is_slow_is_seen_in_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from holdfast.bench.page import made as made_ranks
+    from holdfast.cli import picture_text
+
+    picture_text.heatmap(made_ranks.answer(12_288, slow=[5_000]))
+    said = capsys.readouterr().out
+    field = [line for line in said.splitlines() if line and set(line) <= set(picture_text.SHADES)]
+    assert 10 < len(field) <= picture_text.MOST_LINES
+    assert max(map(len, field)) <= picture_text.MOST_COLUMNS
+    assert "".join(field).count("█") == 1
+    assert "█ rank 5000 on node-625: " in said
+    picture_text.timeline(made_ranks.spans(16, stopped=5), None)
+    assert "15 ranks wait for rank 5" in capsys.readouterr().out
+    picture_text.view3d(made_ranks.view3d(4, 4, 2, stopped=13), 3)
+    said = capsys.readouterr().out
+    assert "rank 3 waits for rank 12 waits for rank 13" in said
+    assert said.count("█") == 2  # one is the legend's

@@ -1,0 +1,153 @@
+"""Where ranks are in the heat map, and who is marked: for jobs of any size."""
+
+import copy
+import itertools
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.bench.page import made as made_ranks
+from holdfast.page.draw import heat, heat_svg, themes
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    ranks=st.integers(1, 700),
+    each=st.integers(1, 16),
+    width=st.integers(1, 900),
+)
+def test_every_rank_has_one_place_and_no_two_have_the_same(
+    ranks: int, each: int, width: int
+) -> None:
+    found = heat.heat(made_ranks.answer(ranks, each=each), width=float(width))
+    assert sorted(cell.row for cell in found.cells) == list(range(ranks))
+    assert len({(cell.x, cell.y) for cell in found.cells}) == ranks
+    for cell in found.cells:
+        assert cell.x % found.size == cell.y % found.size == 0
+        assert 0 <= cell.x <= found.width - found.size
+        assert 0 <= cell.y <= found.height - found.size
+    assert found.size >= 1
+
+
+@settings(deadline=None, max_examples=30)
+@given(ranks=st.integers(8, 400), each=st.integers(1, 8))
+def test_ranks_of_a_node_lie_in_one_line(ranks: int, each: int) -> None:
+    answer = made_ranks.answer(ranks - ranks % each, each=each)
+    found = heat.heat(answer)
+    lines: dict[str, set[float]] = {}
+    for cell in found.cells:
+        lines.setdefault(answer["ranks"][cell.row]["node"], set()).add(cell.y)
+    assert all(len(ys) == 1 for ys in lines.values())
+
+
+def test_racks_are_together_in_the_order_of_their_numbers() -> None:
+    answer = made_ranks.answer(96, each=2)
+    answer["racks"] = {f"node-{node}": f"rack-{node % 12}" for node in range(48)}
+    found = heat.heat(answer)
+    racks = [answer["racks"][answer["ranks"][cell.row]["node"]] for cell in found.cells]
+    assert list(dict.fromkeys(racks)) == [f"rack-{number}" for number in range(12)]
+    assert len([1 for one, other in itertools.pairwise(racks) if one != other]) == 11
+
+
+@settings(deadline=None, max_examples=25)
+@given(data=st.data(), ranks=st.integers(64, 1500))
+def test_the_slow_half_per_cent_is_marked_and_nobody_else(data: Any, ranks: int) -> None:
+    few = max(1, ranks // 200)
+    slow = data.draw(st.sets(st.integers(0, ranks - 1), min_size=few, max_size=few))
+    found = heat.heat(made_ranks.answer(ranks, slow=slow, seed=data.draw(st.integers(0, 999))))
+    assert {outlier.rank for outlier in found.outliers} == slow
+    own = next(column for column in found.columns if column.name == "own")
+    assert all(own.shares[rank] == 1.0 for rank in slow)
+    usual = [abs(share or 0) for rank, share in enumerate(own.shares) if rank not in slow]
+    assert max(usual) < 1.0
+
+
+def test_ranks_are_compared_with_those_of_their_role() -> None:
+    """A stage that has twice as much to do as the others is no outlier."""
+    answer = made_ranks.answer(64)
+    for row in answer["ranks"]:
+        row["role"] = f"pp{row['rank'] // 16}"
+        if row["role"] == "pp3":
+            row["spent"]["own_s"] *= 2
+            row["spent"]["cpu_s"] *= 2
+    assert not heat.heat(answer).outliers
+    for row in answer["ranks"]:
+        del row["role"]
+    assert len(heat.heat(answer).outliers) == 16
+
+
+def test_whom_a_detector_names_is_first_and_has_its_words() -> None:
+    answer = made_ranks.answer(128, slow=[3, 90])
+    answer["ranks"][40]["verdict"] = "it holds its peers up"
+    found = heat.heat(answer).outliers
+    assert [(each.rank, each.says) for each in found][:1] == [(40, "it holds its peers up")]
+    assert {each.rank for each in found} == {3, 40, 90}
+    assert "no detector has said anything of it yet" in found[1].says
+
+
+def test_a_rank_that_stopped_is_marked_where_the_others_run_though_no_time_is_known() -> None:
+    answer = made_ranks.answer(32)
+    for row in answer["ranks"]:
+        row["spent"] = None
+    answer["ranks"][7]["state"] = "stopped"
+    found = heat.heat(answer)
+    assert [column.name for column in found.columns] == ["still"]
+    assert [(each.rank, each.says) for each in found.outliers] == [(7, "it is stopped")]
+
+
+@pytest.mark.parametrize("ranks", [1, 7, 512, 513, 12_288])
+def test_the_picture_rings_and_names_outliers_at_any_size(ranks: int) -> None:
+    answer = made_ranks.answer(ranks)
+    answer["ranks"][ranks // 2]["verdict"] = "it is <slow> & it shows"
+    root = ElementTree.fromstring(heat_svg.drawn(answer))
+    text = " ".join(root.itertext())
+    assert f"rank {ranks // 2} on node-{ranks // 2 // 8}" in text
+    assert "it is <slow> & it shows" in text.replace("  ", " ")
+    columns = heat.heat(answer).columns
+    rings = [each for each in root.iter(f"{SVG}circle") if float(each.get("r", 0)) >= 6]
+    assert len(rings) == len(columns) + 1  # one is the legend's
+    for column in columns:
+        assert column.says in text
+    if ranks <= heat_svg.TITLED:
+        cells = [each for each in root.iter(f"{SVG}rect") if each.get("class") == "cell"]
+        assert len(cells) == ranks * len(columns)
+
+
+def test_of_twelve_thousand_ranks_the_picture_is_no_megabyte() -> None:
+    picture = heat_svg.drawn(made_ranks.answer(12_288, slow=[9, 5_000]))
+    assert len(picture) < 1_000_000
+
+
+def test_a_name_that_is_markup_stays_text() -> None:
+    answer = made_ranks.answer(4)
+    answer["job"] = "<script>alert(1)</script>\x1b[31m"
+    answer["ranks"][1] |= {"node": "<b>", "verdict": "</text><script>"}
+    root = ElementTree.fromstring(heat_svg.drawn(answer))
+    assert not list(root.iter(f"{SVG}script"))
+    assert "<script>alert(1)</script>" in " ".join(root.itertext())
+
+
+def test_where_there_are_no_ranks_it_is_said_why() -> None:
+    answer = {"job": "a", "ranks": [], "step": 0, "nothing": "a has no ranks now: it is Pending."}
+    assert "a has no ranks now" in heat_svg.drawn(answer)
+
+
+@pytest.mark.parametrize("theme", themes.THEMES.values(), ids=themes.THEMES)
+def test_text_can_be_read_and_marks_can_be_seen(theme: themes.Theme) -> None:
+    for name in ("text", "quiet", "mark"):
+        assert themes.contrast(getattr(theme, name), theme.ground) >= 4.5, name
+    for name in ("more", "less", "wait"):
+        assert themes.contrast(getattr(theme, name), theme.even) >= 3.0, name
+        assert themes.contrast(getattr(theme, name), theme.ground) >= 3.0, name
+
+
+def test_the_answer_is_not_changed() -> None:
+    answer = made_ranks.answer(64, slow=[3])
+    before = copy.deepcopy(answer)
+    heat_svg.drawn(answer)
+    assert answer == before
