@@ -34,6 +34,7 @@ from holdfast.cli.run import command as run
 from holdfast.cli.run.screen import STDOUT, output_of
 from holdfast.cli.shared import State
 from holdfast.cli.stored import command as checkpoint
+from holdfast.cli.trace import command as trace
 from holdfast.cli.usage import unread
 from holdfast.protocol import exitcodes
 
@@ -48,7 +49,7 @@ app = typer.Typer(
 )
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
-_ALONE = (warm, runs, checkpoint)
+_ALONE = (warm, runs, checkpoint, trace)
 for module in (run, driver, jobs, show, logs, *_ALONE, *_ABOUT_NODES, lab, bench, kubernetes):
     module.register(app)
 

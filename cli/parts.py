@@ -16,6 +16,7 @@ EXTRAS = {
     "cryptography": "tls",
     "kubernetes": "kubernetes",
     "psycopg": "postgres",
+    "duckdb": "trace",
     "redis": "redis",
     "torch": "train",
 }

@@ -24,6 +24,13 @@ class StepClock:
         """When the last step ended, on a clock of this process, and until then: CPU time of the
         thread and its waits for peers, both but for those in pauses, and its pauses."""
 
+    @property
+    def waited_ns(self) -> int:
+        """Waits for peers until now, one that is not over with it; any thread may ask."""
+        began_ns = self._wait_began_ns
+        running_ns = 0 if began_ns is None or self._pauses else time.perf_counter_ns() - began_ns
+        return self._waited_ns + running_ns
+
     def waits(self, waiting: bool) -> None:
         """The script enters or leaves a wait for its peers; one wait may be in another."""
         if threading.get_ident() != self._thread:

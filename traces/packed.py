@@ -1,0 +1,127 @@
+"""Spans as Parquet, by day and rank: `day=2026-11-26/rank=3/NODE@HOUR.parquet`.
+
+Made of files of blocks that nobody writes to any more, which go then; read where a window reaches
+back so far. DuckDB writes and reads them.
+"""
+
+import shutil
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from holdfast.traces import tables
+from holdfast.traces.model import Span
+from holdfast.traces.segments import Reading, Segment, segments
+
+_WORKING = ".packing"
+
+
+class Packed:
+    """What was done: `spans` of `files`, and `troubles` with what was left as it is."""
+
+    def __init__(self) -> None:
+        self.files = self.spans = self.octets = 0
+        self.troubles: list[str] = []
+
+
+def pack(folder: Path, *, everything: bool = False) -> Packed:
+    """Of a job's folder of traces; `everything`: also what daemons may still write to, once the job
+    has ended. Raises `NotInstalled`."""
+    done = Packed()
+    connection = tables.connected()
+    try:
+        for segment in _finished(folder, everything=everything):
+            _pack(connection, folder, segment, done)
+    finally:
+        connection.close()
+        shutil.rmtree(folder / _WORKING, ignore_errors=True)
+    return done
+
+
+def _finished(folder: Path, *, everything: bool) -> list[Segment]:
+    """All but each node's newest, in which it writes."""
+    found = segments(folder)
+    newest = {segment.node: segment.path for segment in found}
+    return [each for each in found if everything or newest[each.node] != each.path]
+
+
+def _pack(connection: Any, folder: Path, segment: Segment, done: Packed) -> None:
+    """One file. It goes last: a crash before leaves it, and it is packed again in its own place."""
+    reading, working = Reading(), folder / _WORKING
+    shutil.rmtree(working, ignore_errors=True)
+    with TemporaryDirectory(prefix="holdfast-trace-") as temporary:
+        raw = Path(temporary) / "raw.csv"
+        with raw.open("w", newline="") as file:
+            count = tables.write_rows(file, reading.blocks(segment.path))
+        done.troubles += reading.troubles
+        if count:
+            write(connection, raw, working, segment.path.stem)
+    for path in sorted(working.glob("day=*/rank=*/*.parquet")):
+        place = folder / path.relative_to(working)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(place)
+        done.octets += place.stat().st_size
+    segment.path.unlink(missing_ok=True)
+    done.files += 1
+    done.spans += count
+
+
+def write(connection: Any, raw: Path, folder: Path, name: str) -> None:
+    """Rows of CSV as Parquet below `folder`, each file called `name`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target, pattern = (each.replace("'", "''") for each in (str(folder), name))
+    connection.execute(
+        f"COPY (SELECT * FROM {tables.RAW} ORDER BY day, rank, start_s) TO '{target}' "
+        f"(FORMAT parquet, COMPRESSION zstd, "
+        f"PARTITION_BY (day, rank), FILENAME_PATTERN '{pattern}', OVERWRITE_OR_IGNORE)",
+        [str(raw)],
+    )
+
+
+def spans_of(
+    folder: Path, from_s: float, to_s: float, ranks: Collection[int] | None, limit: int
+) -> Iterator[Span]:
+    """What was packed, of that time; the earliest first. Raises `NotInstalled`."""
+    files = tables.packed_files(folder)
+    if ranks is not None:
+        wanted = {f"rank={rank}" for rank in ranks}
+        files = [path for path in files if path.parent.name in wanted]
+    if not files:
+        return
+    connection = tables.connected()
+    try:
+        asked = (
+            "SELECT rank, attempt, node, kind, name, grp, step, start_s, took_s, waited_s, number, "
+            "ended FROM read_parquet(?, hive_partitioning = true) "
+            "WHERE start_s <= ? AND start_s + took_s >= ? ORDER BY start_s LIMIT ?"
+        )
+        upto = min(to_s, 1e18)
+        given = [[str(path) for path in files], upto, from_s, limit]
+        for row in connection.execute(asked, given).fetchall():
+            yield Span(**dict(zip(_FIELDS, row, strict=True)))
+    finally:
+        connection.close()
+
+
+_FIELDS = (
+    "rank",
+    "attempt",
+    "node",
+    "kind",
+    "name",
+    "group",
+    "step",
+    "start_s",
+    "took_s",
+    "waited_s",
+    "number",
+    "ended",
+)
+
+
+def has_packed(folder: Path) -> bool:
+    with suppress(OSError):
+        return any(folder.glob("day=*"))
+    return False
