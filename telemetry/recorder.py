@@ -321,6 +321,8 @@ class Recorder:
             self._thread.join(1.0)
         for group in self._groups:
             group.pending.clear()
+        if self.tracer is not None:
+            self.tracer.rests()
 
     def _beat(self) -> None:
         while not self._stop.wait(PULSE_S):

@@ -31,6 +31,14 @@ class StepClock:
         running_ns = 0 if began_ns is None or self._pauses else time.perf_counter_ns() - began_ns
         return self._waited_ns + running_ns
 
+    @property
+    def supposed_ns(self) -> int:
+        """The same, with what would be a wait if nothing else came of the collective that was
+        enqueued last: of one that is under way nobody knows better."""
+        enqueued_ns = self._enqueued_ns
+        since_ns = 0 if enqueued_ns is None else time.perf_counter_ns() - enqueued_ns
+        return self.waited_ns + since_ns
+
     def waits(self, waiting: bool) -> None:
         """The script enters or leaves a wait for its peers; one wait may be in another."""
         if threading.get_ident() != self._thread:

@@ -15,6 +15,8 @@ from holdfast.traces import tables
 from holdfast.traces.model import Span
 from holdfast.traces.segments import Reading, Segment, segments
 
+FAR_S = 1e18
+"""In place of infinity, which SQL has no number for."""
 _WORKING = ".packing"
 
 
@@ -81,9 +83,16 @@ def write(connection: Any, raw: Path, folder: Path, name: str) -> None:
 
 
 def spans_of(
-    folder: Path, from_s: float, to_s: float, ranks: Collection[int] | None, limit: int
+    folder: Path,
+    *,
+    from_s: float,
+    to_s: float,
+    ranks: Collection[int] | None,
+    submitted_s: float,
+    limit: int,
 ) -> Iterator[Span]:
-    """What was packed, of that time; the earliest first. Raises `NotInstalled`."""
+    """What was packed of the newest job of this name, submitted then or later, and of that time;
+    the earliest first. Raises `NotInstalled`."""
     files = tables.packed_files(folder)
     if ranks is not None:
         wanted = {f"rank={rank}" for rank in ranks}
@@ -95,10 +104,11 @@ def spans_of(
         asked = (
             "SELECT rank, attempt, node, kind, name, grp, step, start_s, took_s, waited_s, number, "
             "ended FROM read_parquet(?, hive_partitioning = true) "
-            "WHERE start_s <= ? AND start_s + took_s >= ? ORDER BY start_s LIMIT ?"
+            "WHERE submitted_s >= ? AND start_s <= ? AND start_s + took_s >= ? "
+            "QUALIFY submitted_s = max(submitted_s) OVER () ORDER BY start_s LIMIT ?"
         )
-        upto = min(to_s, 1e18)
-        given = [[str(path) for path in files], upto, from_s, limit]
+        named = [str(path) for path in files]
+        given = [named, max(submitted_s, -FAR_S), min(to_s, FAR_S), from_s, limit]
         for row in connection.execute(asked, given).fetchall():
             yield Span(**dict(zip(_FIELDS, row, strict=True)))
     finally:

@@ -6,6 +6,7 @@ Reads blocks as daemons left them, also while they write, and what was packed in
 import math
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -65,7 +66,8 @@ def find(
             errors[block.node] = block.error_s
             dropped += block.dropped
             found += (each for each in block.spans if _wanted(each, from_s, to_s, ranks))
-    troubles = [*reading.troubles, *_packed(traces, found, from_s, to_s, ranks, limit)]
+    asked = {"from_s": from_s, "to_s": to_s, "ranks": ranks, "submitted_s": submitted_s}
+    troubles = [*reading.troubles, *_packed(traces, found, limit, **asked)]
     told = longest(found)
     return Found(
         spans=told[:limit],
@@ -76,21 +78,14 @@ def find(
     )
 
 
-def _packed(
-    traces: Path,
-    found: list[Span],
-    from_s: float,
-    to_s: float,
-    ranks: Collection[int] | None,
-    limit: int,
-) -> tuple[str, ...]:
+def _packed(traces: Path, found: list[Span], limit: int, **asked: Any) -> tuple[str, ...]:
     """Add what was packed; in a sentence, why it could not be."""
     from holdfast.traces import packed, tables
 
     if not packed.has_packed(traces):
         return ()
     try:
-        found += packed.spans_of(traces, from_s, to_s, ranks, limit + 1)
+        found += packed.spans_of(traces, limit=limit + 1, **asked)
     except tables.NotInstalled as why:
         return (f"{traces}: what was packed is not shown: {why}",)
     except Exception as error:  # noqa: BLE001 a file of somebody else's, or a torn one

@@ -33,12 +33,13 @@ COLUMNS = {
     "ended": "BOOLEAN",
     "error_s": "DOUBLE",
     "whole": "BOOLEAN",
+    "submitted_s": "DOUBLE",
 }
 """Of the view `spans`, by name: types of DuckDB."""
 
-KEY = ("job", "rank", "attempt", "kind", "name", "grp", "number", "start_s")
+KEY = ("job", "submitted_s", "rank", "attempt", "kind", "name", "grp", "number", "start_s")
 """What is under way is told again as it goes on: the last word counts."""
-RAW = "read_csv(?, header = false, columns = {{{}}})".format(
+RAW = "read_csv(?, header = false, force_not_null = ['name'], columns = {{{}}})".format(
     ", ".join(f"'{name}': '{kind}'" for name, kind in COLUMNS.items())
 )
 """What `write_rows` has written, by the name of its file."""
@@ -141,8 +142,11 @@ def _load(connection: Any, raw: Path, packed: Sequence[str]) -> None:
         said += f" UNION ALL SELECT {names} FROM {files}"
     same = " AND ".join(f"s.{each} = l.{each}" for each in KEY)
     connection.execute(
-        f"CREATE VIEW spans AS WITH said AS ({said}) SELECT * FROM said s WHERE ended OR NOT "
-        f"EXISTS (SELECT 1 FROM said l WHERE {same} AND (l.ended OR l.took_s > s.took_s))"
+        f"CREATE VIEW spans AS WITH said AS ({said}), "
+        "lives AS (SELECT job, max(submitted_s) AS submitted_s FROM said GROUP BY job) "
+        "SELECT s.* EXCLUDE (submitted_s) FROM said s JOIN lives USING (job, submitted_s) "
+        "WHERE ended OR NOT EXISTS "
+        f"(SELECT 1 FROM said l WHERE {same} AND (l.ended OR l.took_s > s.took_s))"
     )
 
 
@@ -166,6 +170,7 @@ def write_rows(file: Any, blocks: Iterable[Block]) -> int:
                 job, day, s.rank, s.attempt, s.node, s.kind, s.name, s.group, s.number, s.step,
                 f"{s.start_s:.6f}", f"{s.took_s:.6f}", f"{s.waited_s:.6f}", int(s.ended), error,
                 whole,
+                block.submitted_s,
             )
             for s in block.spans
         )  # fmt: skip

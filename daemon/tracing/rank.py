@@ -10,7 +10,7 @@ from pathlib import Path
 from holdfast.daemon.tracing.thinning import Purse
 from holdfast.kit import procstat
 from holdfast.protocol.outputs import Output
-from holdfast.protocol.spans import STEP
+from holdfast.protocol.spans import PAUSE, STEP
 from holdfast.telemetry.trace.ring import Raw, SpanReader
 
 WINDOW_NS = 10_000_000_000
@@ -26,6 +26,9 @@ time it has grown by half."""
 OPEN_STEPS, GROWS = 3, 1.5
 STALL_NS, STALL_STEPS = 2_000_000_000, 8
 """A step that takes as long as so many usual ones opens a window by itself."""
+STOPPED, SILENT = "stopped", "silent"
+"""Names of pauses: a process that was stopped, as by SIGSTOP, and one of which no thread runs but
+what holds Python's lock."""
 USUAL_SHARE = 0.1
 """Of a new step in the usual one."""
 
@@ -48,7 +51,8 @@ class RankSpans:
         self._whole_until_ns = now_ns + WINDOW_NS  # how it begins
         self._usual_ns = 0.0
         self._stalls = False
-        self._told: dict[tuple[object, ...], int] = {}  # under way, and at which age again
+        self._told: dict[tuple[object, ...], int] = {}  # under way, and at which age it was
+        self._still = ""  # why its pulse does not come
         self._dropped = 0
 
     def look(self, now_ns: int) -> None:
@@ -108,21 +112,23 @@ class RankSpans:
         """What is under way for long: a rank that waits shows it while it waits."""
         seen_ns = self._lived_ns if self.gone else now_ns
         after_ns = max(OPEN_NS, OPEN_STEPS * self._usual_ns)
-        for raw in self.ring.opens():
+        for raw in (*self.ring.opens(), *self._stands()):
             age_ns = seen_ns - raw.began_ns
-            due_ns = self._told.get(_key(raw), after_ns)
-            if age_ns < due_ns and not (self.gone and age_ns > 0):
+            before_ns = self._told.get(_key(raw), 0)
+            due_ns = GROWS * before_ns if before_ns else after_ns
+            if age_ns <= before_ns or (age_ns < due_ns and not self.gone):
                 continue
-            self._told[_key(raw)] = int(age_ns * GROWS)
-            self._whole.append(self._grown(raw, age_ns))
+            self._told[_key(raw)] = age_ns
+            self._whole.append(raw._replace(took_ns=age_ns, waited_ns=min(raw.waited_ns, age_ns)))
             if raw.kind == STEP and age_ns > max(STALL_NS, STALL_STEPS * self._usual_ns):
                 self._stall(now_ns)
 
-    def _grown(self, raw: Raw, age_ns: int) -> Raw:
-        """As long as it has taken by now. A wait went on since the pulse, unless that stands."""
-        since_ns = max(0, raw.began_ns + age_ns - self.ring.pulsed_ns) if raw.waited_ns else 0
-        waited_ns = min(age_ns, raw.waited_ns + since_ns)
-        return raw._replace(took_ns=max(0, age_ns), waited_ns=waited_ns)
+    def _stands(self) -> list[Raw]:
+        """That it stands still itself, since its last pulse."""
+        if not self._still:
+            return []
+        since_ns = self.ring.pulsed_ns
+        return [Raw(PAUSE, self._still, 0, 0, 0, since_ns, 0, 0, ended=False)]
 
     def _stall(self, now_ns: int) -> None:
         if not self._stalls:
@@ -133,11 +139,14 @@ class RankSpans:
         """Whether its process is gone; asked once its pulse is late, for a stopped one is there."""
         if now_ns - self.ring.pulsed_ns < SILENT_NS:
             self._lived_ns = now_ns
+            self._still = ""
             return False
         seen = procstat.stat(self.ring.pid)
         first = self._stat
         if seen is not None and seen.acts and first and seen.started_ticks == first.started_ticks:
             self._lived_ns = now_ns
+            if self._still != STOPPED:  # nor does one run that is killed while it is stopped
+                self._still = STOPPED if seen.state in "Tt" else SILENT
             return False
         return True
 

@@ -157,12 +157,16 @@ class Tracer:
 
     # ------------------------------------------------------------ what is under way
 
+    def rests(self) -> None:
+        """The rank ends in order: nothing is under way."""
+        self._writer.opens(time.monotonic_ns(), [])
+
     def beat(self, pending: list[tuple[int, Begun]]) -> None:
         """Store what is under way. `pending`: collectives that are not done, each with its group.
 
         Called by the pulse, in a thread of its own.
         """
-        now_ns, waited_ns, step = time.monotonic_ns(), self._clock.waited_ns, self.step
+        now_ns, waited_ns, step = time.monotonic_ns(), self._clock.supposed_ns, self.step
         began_ns = self._stepped_ns
         since_ns = max(0, waited_ns - self._waited_ns)
         open_now = [(began_ns, since_ns, 0, step, 0, _STEP, 0)]
