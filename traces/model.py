@@ -44,4 +44,9 @@ def longest(spans: "list[Span]") -> "list[Span]":
         before = found.get(span.key)
         if before is None or (span.ended, span.took_s) > (before.ended, before.took_s):
             found[span.key] = span
-    return sorted(found.values(), key=lambda span: (span.start_s, span.rank))
+    return sorted(found.values(), key=_place)
+
+
+def _place(span: Span) -> tuple[object, ...]:
+    """Of those that begin at one moment, what is around the others comes first."""
+    return span.start_s, span.rank, -span.took_s, span.kind, span.name

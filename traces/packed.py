@@ -77,7 +77,7 @@ def write(connection: Any, raw: Path, folder: Path, name: str) -> None:
     connection.execute(
         f"COPY (SELECT * FROM {tables.RAW} ORDER BY day, rank, start_s) TO '{target}' "
         f"(FORMAT parquet, COMPRESSION zstd, "
-        f"PARTITION_BY (day, rank), FILENAME_PATTERN '{pattern}', OVERWRITE_OR_IGNORE)",
+        f"PARTITION_BY (day, rank), FILENAME_PATTERN '{pattern}_{{i}}', OVERWRITE_OR_IGNORE)",
         [str(raw)],
     )
 

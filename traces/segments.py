@@ -65,6 +65,8 @@ class Reading:
         at, said = 0, False
         while at < len(data):
             try:
+                if MAGIC.startswith(data[at : at + 4]) and len(data) - at < HEAD.size:
+                    return  # as below
                 length, _, began_s, ended_s = head(data[at : at + HEAD.size])
                 if at + HEAD.size + length > len(data) and data.find(MAGIC, at + 4) < 0:
                     return  # the last one is being written, or its writer was killed: no trouble

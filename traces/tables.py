@@ -39,9 +39,10 @@ COLUMNS = {
 
 KEY = ("job", "submitted_s", "rank", "attempt", "kind", "name", "grp", "number", "start_s")
 """What is under way is told again as it goes on: the last word counts."""
-RAW = "read_csv(?, header = false, force_not_null = ['name'], columns = {{{}}})".format(
-    ", ".join(f"'{name}': '{kind}'" for name, kind in COLUMNS.items())
-)
+RAW = (
+    "read_csv(?, auto_detect = false, header = false, delim = ',', quote = '\"', escape = '\"', "
+    "force_not_null = ['name'], columns = {{{}}})"
+).format(", ".join(f"'{name}': '{kind}'" for name, kind in COLUMNS.items()))
 """What `write_rows` has written, by the name of its file."""
 
 VIEWS = {

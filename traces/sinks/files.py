@@ -62,5 +62,5 @@ def sweep(place: Place) -> None:
             continue
         with suppress(OSError):
             left -= segment.path.stat().st_size
-            if left < 0 or (segment.hour + 1) * HOUR_S < place.now_s - KEPT_S:
+            if left < 0 or (segment.hour + 1) * HOUR_S <= place.now_s - KEPT_S:
                 segment.path.unlink(missing_ok=True)
