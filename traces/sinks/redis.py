@@ -14,6 +14,8 @@ LIMIT_S = 2.0
 MOST_BLOCKS = 20_000
 """In a stream: beyond that the oldest go. A node writes at most a block a second and attempt, so a
 thousand nodes whose stream nobody collects have the last 20 s, and one node hours."""
+KEPT_S = 7 * 86_400
+"""And a week after the last of them the whole stream goes."""
 PREFIX = "holdfast:traces"
 INSTALL = "the library redis is not installed (pip install 'holdfast[redis]')"
 
@@ -38,22 +40,23 @@ class RedisSink:
 
     def put(self, place: Place, data: bytes) -> None:
         try:
-            self._client.xadd(
-                key_of(place.job, place.attempt),
-                {"node": place.node, "now_s": repr(place.now_s), "block": data},
-                maxlen=MOST_BLOCKS,
-                approximate=True,
-            )
+            said = {"node": place.node, "now_s": repr(place.now_s), "block": data}
+            key = key_of(place.job, place.attempt)
+            with self._client.pipeline(transaction=False) as both:
+                both.xadd(key, said, maxlen=MOST_BLOCKS, approximate=True)
+                both.expire(key, KEPT_S)
+                both.execute()
         except self._errors as error:
             raise Away(f"{self.named}: {_why(error)}") from error
 
     # ------------------------------------------------------------ what a collector does
 
     def streams(self) -> dict[str, int]:
-        """Keys of streams, each with its length. Raises `Away`."""
+        """Keys of streams that have something, each with its length. Raises `Away`."""
         try:
             keys = [key.decode() for key in self._client.scan_iter(match=f"{PREFIX}:*", count=1000)]
-            return {key: int(self._client.xlen(key)) for key in sorted(keys)}
+            counts = {key: int(self._client.xlen(key)) for key in sorted(keys)}
+            return {key: count for key, count in counts.items() if count}
         except self._errors as error:
             raise Away(f"{self.named}: {_why(error)}") from error
 
