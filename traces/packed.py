@@ -28,11 +28,13 @@ class Packed:
         self.troubles: list[str] = []
 
 
-def pack(folder: Path, *, everything: bool = False) -> Packed:
+def pack(folder: Path, *, everything: bool = False, threads: int | None = None) -> Packed:
     """Of a job's folder of traces; `everything`: also what daemons may still write to, once the job
-    has ended. Raises `NotInstalled`."""
+    has ended. `threads`: of DuckDB; None: one a core. Raises `NotInstalled`."""
     done = Packed()
     connection = tables.connected()
+    if threads is not None:
+        connection.execute(f"SET threads = {threads:d}")
     try:
         for segment in _finished(folder, everything=everything):
             _pack(connection, folder, segment, done)

@@ -141,14 +141,30 @@ def _load(connection: Any, raw: Path, packed: Sequence[str]) -> None:
     if packed:
         files = f"read_parquet({_listed(packed)}, hive_partitioning = true)"
         said += f" UNION ALL SELECT {names} FROM {files}"
-    same = " AND ".join(f"s.{each} = l.{each}" for each in KEY)
+    newest = connection.execute(
+        f"SELECT job, max(submitted_s) FROM ({said}) GROUP BY job"
+    ).fetchall()
+    # As constants: what is of none of them is not even read.
+    lives = " OR ".join(f"(job = {_text(job)} AND submitted_s = {at!r})" for job, at in newest)
+    connection.execute(f"CREATE VIEW told AS SELECT * FROM ({said}) WHERE {lives or 'false'}")
+    _unfinished(connection)
     connection.execute(
-        f"CREATE VIEW spans AS WITH said AS ({said}), "
-        "lives AS (SELECT job, max(submitted_s) AS submitted_s FROM said GROUP BY job) "
-        "SELECT s.* EXCLUDE (submitted_s) FROM said s JOIN lives USING (job, submitted_s) "
-        "WHERE ended OR NOT EXISTS "
-        f"(SELECT 1 FROM said l WHERE {same} AND (l.ended OR l.took_s > s.took_s))"
+        "CREATE VIEW spans AS SELECT * EXCLUDE (submitted_s) FROM told WHERE ended "
+        "UNION ALL SELECT * EXCLUDE (submitted_s) FROM unfinished"
     )
+
+
+def _unfinished(connection: Any) -> None:
+    """What was under way when it was last seen, each once, and not if its end is known."""
+    keys, same = ", ".join(KEY), " AND ".join(f"u.{each} = l.{each}" for each in KEY)
+    connection.execute(
+        "CREATE TABLE unfinished AS SELECT * FROM told WHERE NOT ended "
+        f"QUALIFY row_number() OVER (PARTITION BY {keys} ORDER BY took_s DESC) = 1"
+    )
+    if connection.execute("SELECT count(*) FROM unfinished").fetchone()[0]:
+        connection.execute(
+            f"DELETE FROM unfinished u USING (SELECT {keys} FROM told WHERE ended) l WHERE {same}"
+        )
 
 
 def packed_files(folder: Path) -> list[Path]:
@@ -157,7 +173,11 @@ def packed_files(folder: Path) -> list[Path]:
 
 
 def _listed(paths: Sequence[str]) -> str:
-    return "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]"
+    return f"[{', '.join(map(_text, paths))}]"
+
+
+def _text(said: str) -> str:
+    return "'" + said.replace("'", "''") + "'"
 
 
 def write_rows(file: Any, blocks: Iterable[Block]) -> int:
