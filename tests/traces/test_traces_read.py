@@ -229,3 +229,25 @@ def test_what_overlaps_gets_a_track_beside() -> None:
 
 def test_made_spans_are_what_the_tests_say() -> None:
     assert len(made_spans.spans_of(0)) == 4 * STEPS + 2
+
+
+def test_a_packing_that_was_interrupted_is_finished_and_doubles_nothing(
+    tmp_path: Path, duck: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made(tmp_path)
+    before = read.spans(tmp_path, "speech")
+    unlink = Path.unlink
+
+    def killed(self: Path, missing_ok: bool = False) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "unlink", killed)
+    with pytest.raises(KeyboardInterrupt):
+        pack(folder, everything=True)
+    monkeypatch.setattr(Path, "unlink", unlink)
+    assert len(segments(folder)) == 2
+    pack(folder, everything=True)
+    assert segments(folder) == []
+    assert not list(folder.glob(".pack*"))
+    assert read.spans(tmp_path, "speech") == before
+    assert asked(folder, "SELECT count(*) FROM spans") == [(COUNT,)]
