@@ -84,6 +84,12 @@ def _rendezvous(rounds: int, take: Take, say: Say, **options: Any) -> None:
     measure(rounds, take, say, **options)
 
 
+def _trace(rounds: int, take: Take, say: Say, **options: Any) -> None:
+    from holdfast.bench.trace.benchmark import measure
+
+    measure(rounds, take, say, **options)
+
+
 def _analysis(rounds: int, take: Take, say: Say) -> None:
     from holdfast.bench.analysis.benchmark import measure
 
@@ -103,6 +109,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     "busy": _busy,
     "scale": _scale,
     "telemetry": _telemetry,
+    "trace": _trace,
     "analysis": _analysis,
     "page": _page,
     "checkpoint": _checkpoint,

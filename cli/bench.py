@@ -57,6 +57,10 @@ def register(app: typer.Typer) -> None:
         ),
     )(scale)
     bench.command("telemetry", epilog=examples("holdfast bench telemetry --json"))(telemetry)
+    bench.command(
+        "trace",
+        epilog=examples("holdfast bench trace", "holdfast bench trace --quick --json"),
+    )(trace)
     bench.command("analysis", epilog=examples("holdfast bench analysis --rounds 1"))(analysis)
     bench.command("page", epilog=examples("holdfast bench page --rounds 1 --minutes 0"))(page)
     bench.command(
@@ -256,6 +260,20 @@ def telemetry(
 ) -> int:
     """What watching costs a rank: CPU of a collective with hooks and without, in turns."""
     return int(parts.BENCH.load().run("telemetry", rounds=rounds, as_json=json))
+
+
+def trace(
+    rounds: Annotated[int, typer.Option(min=1, help="Turns of each part.")] = 3,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Little of each, one round: does it work here?")
+    ] = False,
+    json: Json = False,
+) -> int:
+    """What traces cost: a step with them and without, in turns; octets of a rank's hour; packing
+    of 12,288 ranks' steps on one core; questions about a day of 32 ranks. Ten minutes.
+    """
+    part = parts.BENCH_TRACE.load()
+    return int(part.run("trace", rounds=1 if quick else rounds, as_json=json, quick=quick))
 
 
 def analysis(

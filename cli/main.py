@@ -37,6 +37,7 @@ from holdfast.cli.run import command as run
 from holdfast.cli.run.screen import STDOUT, output_of
 from holdfast.cli.shared import State
 from holdfast.cli.stored import command as checkpoint
+from holdfast.cli.trace import command as trace
 from holdfast.cli.usage import unread
 from holdfast.protocol import exitcodes
 
@@ -51,7 +52,7 @@ app = typer.Typer(
 )
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
-_ALONE = (warm, runs, checkpoint)
+_ALONE = (warm, runs, checkpoint, trace)
 _TO_LOOK_AT = (page, ranks, pictures)
 for module in (
     run,

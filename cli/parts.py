@@ -16,6 +16,7 @@ EXTRAS = {
     "cryptography": "tls",
     "kubernetes": "kubernetes",
     "psycopg": "postgres",
+    "duckdb": "trace",
     "redis": "redis",
     "torch": "train",
 }
@@ -64,6 +65,7 @@ BENCH_IN_REDIS = Part("holdfast.bench.main", ("torch", "redis"))
 BENCH_ON_KUBERNETES = Part("holdfast.bench.main", ON_KUBERNETES)
 BENCH_AS_SHIPPED = Part("holdfast.bench.main", (*ON_GIVEN, "psycopg"))
 BENCH_OTHERS = Part("holdfast.bench.kubernetes.others", ON_KUBERNETES)
+BENCH_TRACE = Part("holdfast.bench.main", ("torch", "duckdb"))
 BENCH_SCALE = Part("holdfast.bench.main")
 BENCH_EVIDENCE = Part("holdfast.bench.evidence.benchmark")
 BENCH_DIAGNOSTICS = Part("holdfast.bench.diagnostics.benchmark", TRAINS)

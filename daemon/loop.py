@@ -26,6 +26,7 @@ from holdfast.daemon.samplers.readings import sendable
 from holdfast.daemon.samplers.starved import Whose
 from holdfast.daemon.samplers.tail import KernelMessages, Tail
 from holdfast.daemon.settings import Settings
+from holdfast.daemon.tracing.sampler import Traces
 from holdfast.kit.clock import Clock
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import (
@@ -74,6 +75,8 @@ class Daemon:
         self._pressure = HostPressure(paths.scratch)
         self._gpus = Gpus(gpus.source(paths.gpus, emulated=_is_emulated(paths)))
         self._nccl = NcclWords(Ras(clock))
+        traces = settings.traces, settings.traces_password()
+        self._traces = Traces(clock, settings.node, paths, *traces)
         self._executor = Sibling(parent)
         self._guard = Guard()
         self._prober = Prober(clock, settings.probe_port)
@@ -98,6 +101,7 @@ class Daemon:
                 group.create_task(self._sample())
                 group.create_task(self._beat())
         finally:
+            self._traces.close()
             if server is not None:
                 server.close()
 
@@ -122,10 +126,13 @@ class Daemon:
         match message:
             case Welcome():
                 self._answered()
+                self._traces.clocks.renew()
                 self._told = (0, 0)
                 self._wake.set()
             case Acknowledged():
                 self._answered()
+                times = message.sent_s, message.came_s, message.answered_s
+                self._traces.clocks.heard(*times, self._clock.monotonic_s())
                 while self._hits and 0 < self._hits[0][0] <= message.sequence:
                     self._hits.popleft()
                 self._heard.set()
@@ -142,6 +149,7 @@ class Daemon:
         self._period_s = order.heartbeat_period_s
         self._wake.set()
         self._prober.use(dict(order.neighbours), order.probe_port)
+        self._guard.ask("traces", lambda: self._traces.follow(order.traced), None)
 
     def _answered(self) -> None:
         """The driver is there, whatever of all that it was told it has kept by now."""
@@ -161,6 +169,7 @@ class Daemon:
         now, ask = self._clock.monotonic_s(), self._guard.ask
         none: list[LogHit] = []
         ranks = ask("progress", lambda: self._progress.sample(now), False)
+        ask("traces", self._traces.look, None)
         down = ask("nics", self._nics.went_down, False)
         kernel = ask("kernel log", lambda: self._kernel.hits(now), none)
         logs = ask("outputs", lambda: self._outputs.hits(now), none)
@@ -203,12 +212,13 @@ class Daemon:
             gpus=ask("GPUs", lambda: self._gpus.sample(now), ()),
             nccl=ask("NCCL", lambda: self._nccl.sample(ranks, now), None),
             unreadable=self._unreadable(),
+            sent_s=self._clock.monotonic_s(),
         )
 
     def _unreadable(self) -> tuple[str, ...]:
         """What cannot be read now, in few words: people see it with the node."""
         host = (self._nics, self._kernel, self._pressure)
-        samplers = (*host, self._outputs, self._gpus, self._nccl)
+        samplers = (*host, self._outputs, self._gpus, self._nccl, self._traces)
         said = [each for sampler in samplers for each in sampler.unreadable]
         said += [*self._guard.unreadable, *self._progress.unreadable]
         more = [f"and {len(said) - MOST_SAID} more"] if len(said) > MOST_SAID else []

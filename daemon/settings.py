@@ -9,6 +9,7 @@ import msgspec
 from holdfast.protocol import nodeenv
 from holdfast.protocol.nodeenv import BadSettings
 from holdfast.protocol.paths import NodePaths
+from holdfast.traces.sinks import amiss
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,6 +26,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     token_file: Path
     paths: NodePaths
     probe_port: int
+    traces: str = ""
+    """Where spans go: see `traces.sinks`."""
+    traces_secret: Path | None = None
+    """File with the password of the Redis where they go."""
+
+    def traces_password(self) -> str:
+        """Read once; "" where there is none, or where it cannot be read: Redis then says so."""
+        try:
+            return self.traces_secret.read_text().strip() if self.traces_secret else ""
+        except (OSError, ValueError):
+            return ""
 
     def token(self) -> str:
         """The node's token, read anew for each connection. Raises `OSError`."""
@@ -37,8 +49,12 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
     port = environment.get(nodeenv.PROBE_PORT) or "0"
     if not port.isdecimal() or int(port) > 65_535:
         wrong.append(f"{nodeenv.PROBE_PORT}: {port!r} is no port: set it to 1 to 65535, or 0.")
+    traces = environment.get(nodeenv.TRACES, "")
+    if why := amiss(traces):
+        wrong.append(f"{nodeenv.TRACES}: {why}")
     if wrong:
         raise BadSettings(" ".join(wrong))
+    secret = environment.get(nodeenv.TRACES_PASSWORD_FILE)
     return Settings(
         node=environment[nodeenv.NODE],
         address=nodeenv.address_of(environment),
@@ -48,4 +64,6 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
         token_file=Path(environment[nodeenv.TOKEN_FILE]),
         paths=nodeenv.paths_of(environment),
         probe_port=int(port),
+        traces=traces,
+        traces_secret=Path(secret) if secret else None,
     )

@@ -63,6 +63,7 @@ class Driver:
             heartbeat_period_s=settings.heartbeat_period_s,
             keep=self._last_lines.told,
             keeps_bytes=KEEPS_BYTES,
+            told_time=self.loop.now,
         )
         self._feed = Feed(
             watch,

@@ -8,6 +8,7 @@ import errno
 import os
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from signal import SIGKILL
 
@@ -95,7 +96,8 @@ class Ranks:
 
     def _drop_old_rings(self, order: StartRanks) -> None:
         """Nothing that wrote them is left, and they lie in memory."""
-        for path in self._node.paths.rings.glob("*.ring"):
+        rings = self._node.paths.rings
+        for path in chain(rings.glob("*.ring"), rings.glob("*.spans")):
             if not path.name.startswith(f"{order.desired.job}.e{order.desired.epoch}."):
                 try:
                     path.unlink(missing_ok=True)

@@ -530,6 +530,7 @@ class Heartbeat(Message, frozen=True):
     gpus: tuple[Gpu, ...] = ()
     nccl: Nccl | None = None  # while a job stands still
     unreadable: tuple[str, ...] = ()  # what this daemon cannot read now, and why
+    sent_s: float = 0.0  # on the monotonic clock of its machine
 
 
 # ---------------------------------------------------------------- driver to daemon
@@ -539,10 +540,23 @@ class Acknowledged(Message, frozen=True):
     """Answer to a heartbeat: so a half-open link shows on both sides.
 
     What was said up to `sequence` need not be said again, for nothing of it can be lost any more.
-    That may be less than the heartbeat that is answered, and nothing at all (0 or below).
+    That may be less than the heartbeat that is answered, and nothing at all (0 or below). The rest
+    tells two clocks apart: when the heartbeat was sent on the daemon's, and when it came and was
+    answered on the driver's.
     """
 
     sequence: int
+    sent_s: float = 0.0
+    came_s: float = 0.0
+    answered_s: float = 0.0
+
+
+class Traced(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A job whose ranks' spans are kept. `whole`: all of them for now, and not of some steps."""
+
+    job: str
+    submitted_s: float  # on the driver's clock: spans are told from here
+    whole: bool = False
 
 
 class WatchOrder(Message, frozen=True, tag="Watch"):
@@ -556,6 +570,7 @@ class WatchOrder(Message, frozen=True, tag="Watch"):
     probe_port: int = 0
     term: int = 0
     number: int = 0  # counted by the driver over all nodes
+    traced: tuple[Traced, ...] = ()  # jobs with seats here
 
 
 ToExecutor = Welcome | Refused | Desired | AskStacks | AskLog

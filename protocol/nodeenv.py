@@ -33,6 +33,11 @@ SHOW_OUTPUT = "HOLDFAST_SHOW_OUTPUT"
 """Of the executor: not empty where its stdout is what people read, as a pod's is, and its folders
 go with it: it writes there what ranks write, and tells the driver their last lines.
 """
+TRACES = "HOLDFAST_TRACES"
+"""Of the daemon: where spans go. redis://HOST:PORT, "off", or empty for files in the run's folder.
+"""
+TRACES_PASSWORD_FILE = "HOLDFAST_TRACES_PASSWORD_FILE"
+"""Of the daemon: a file with that Redis' password."""
 
 LEAVE_SIGNAL = SIGUSR1
 """To an executor: end, but not before nothing is wanted of its node any more."""
@@ -44,8 +49,10 @@ REQUIRED = {
     SCRATCH: "a folder on the node's disk",
     MEMORY: "a folder in the node's tmpfs",
 }
+OF_TRACES = (TRACES, TRACES_PASSWORD_FILE)
 NAMES = frozenset(
     {*REQUIRED, ADDRESS, IFNAME, DRIVER_CA, PROBE_PORT, EXPECTED_TASK, LAUNCHER, SHOW_OUTPUT}
+    | {*OF_TRACES}
 )
 
 

@@ -19,6 +19,8 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     epoch: int
     rank: int
     folder: str
+    attempt: int = 0
+    traces: str = ""  # the job's folder of traces, as the node sees it
     began: dict[str, int]  # by stream
     rules: tuple[str, ...] = ()  # patterns of the job
 

@@ -5,6 +5,11 @@ from pathlib import Path
 import msgspec
 
 
+def span_ring(ring: Path) -> Path:
+    """Where the rank with this ring writes its spans."""
+    return ring.with_suffix(".spans")
+
+
 class NodePaths(msgspec.Struct, frozen=True):
     """A node's folders. `scratch` is its disk; `memory` is its tmpfs, lost with the node."""
 
@@ -13,7 +18,7 @@ class NodePaths(msgspec.Struct, frozen=True):
 
     @property
     def rings(self) -> Path:
-        """One ring file a rank: `JOB.eEPOCH.rRANK.ring`."""
+        """Two ring files a rank: `JOB.eEPOCH.rRANK.ring`, and `.spans` with what it did when."""
         return self.memory / "rings"
 
     def ring(self, job: str, epoch: int, rank: int) -> Path:
@@ -111,6 +116,10 @@ class RunPaths(msgspec.Struct, frozen=True):
 
     def job(self, job: str) -> Path:
         return self.jobs / job
+
+    def traces(self, job: str) -> Path:
+        """What its ranks did when: a file of spans a node and hour, and packed ones by day."""
+        return self.job(job) / "traces"
 
     def rank(self, job: str, attempt: int, rank: int) -> Path:
         """`stdout.log`, `stderr.log`, `forks.jsonl`, `error.json`, what the rank itself leaves."""

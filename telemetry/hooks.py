@@ -16,9 +16,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from holdfast.protocol.paths import span_ring
 from holdfast.telemetry import current, errors, pauses, schema, workers
 from holdfast.telemetry.recorder import Group, Recorder
 from holdfast.telemetry.ring import RingWriter
+from holdfast.telemetry.trace.ring import SpanWriter
 
 HOOK_ID = 0x484F4C44
 """Ours among the hooks of a process group ("HOLD")."""
@@ -78,9 +80,17 @@ def _install(ring: Path) -> None:
 
 def _record(ring: Path) -> None:
     rank, epoch = int(os.environ["RANK"]), int(os.environ.get("HOLDFAST_EPOCH", "0"))
-    recorder = Recorder(RingWriter(ring, rank=rank, epoch=epoch))
+    recorder = Recorder(RingWriter(ring, rank=rank, epoch=epoch), _spans(ring, rank, epoch))
     recorder.start()
     current.recorder = recorder
+
+
+def _spans(ring: Path, rank: int, epoch: int) -> SpanWriter | None:
+    """Beside the ring; where there is no room for it, nothing is traced."""
+    try:
+        return SpanWriter(span_ring(ring), rank=rank, epoch=epoch)
+    except OSError:
+        return None
 
 
 def renew() -> None:
@@ -175,7 +185,7 @@ def _hook_steps(optimizer: Any) -> None:
 def _optimizes(*_: object) -> None:
     with suppress(Exception):
         if current.recorder is not None:
-            current.recorder.clock.optimizes()
+            current.recorder.optimizes()
 
 
 def _stepped(*_: object) -> None:
@@ -258,6 +268,7 @@ def hook_group(
     group: Any, recorder: Recorder, counts: Group, ranks: list[int], *, polled: bool
 ) -> None:
     """Count what the group does. `polled`: also ask whether it is done."""
+    counts.followed = polled
     group.register_pre_hook(HOOK_ID, _before(recorder, counts, ranks))
     if polled:
         group.register_post_hook(HOOK_ID, _after(recorder, counts))
@@ -278,6 +289,9 @@ def _before(recorder: Recorder, counts: Group, ranks: list[int]) -> Callable[[An
                 peer = recorder.peer(ranks[op.root]) if op.root >= 0 else None
                 if peer is not None:
                     peer.sent() if name == "SEND" else peer.received()
+                if recorder.tracer is not None and op.root >= 0:
+                    what = "sends to" if name == "SEND" else "receives from"
+                    recorder.tracer.passes(what, ranks[op.root])
             elif name in _KINDS:
                 counts.enqueue(_KINDS[name], _fingerprint(name, op))
         except Exception:  # noqa: BLE001 a hook's exception would end the user's training

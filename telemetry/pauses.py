@@ -1,12 +1,14 @@
 """Pauses that a script marks without knowing it: it saves, loads, compiles, evaluates.
 
 `hooks` installs each of these once its module of torch is loaded. A wrapper adds a store into the
-ring to a call that takes milliseconds at least; no module's `forward` and no batch is touched. What
+ring to a call that takes milliseconds at least, and a span to the wait for a batch; no module's
+`forward` is touched, and no batch. What
 cannot be hooked is no pause, and judged by what moves alone.
 """
 
 import functools
 import sys
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
@@ -78,6 +80,23 @@ def hook_loaders(module: Any) -> None:
             return made
 
     module.DataLoader.__iter__ = iterate
+    if (batches := getattr(module, "_BaseDataLoaderIter", None)) is not None:
+        batches.__next__ = _timed(batches.__next__)
+
+
+def _timed(fetch: Any) -> Any:
+    """`__next__` of an iterator, as a span: how long the script waited for its batch."""
+
+    @functools.wraps(fetch)
+    def timed(self: Any) -> Any:
+        began_ns = time.monotonic_ns()
+        batch = fetch(self)
+        recorder = current.recorder
+        if recorder is not None and recorder.tracer is not None:
+            recorder.tracer.fetched(began_ns)
+        return batch
+
+    return timed
 
 
 def _first(iterator: Any, fetch: Callable[[], Any]) -> Callable[[], Any]:

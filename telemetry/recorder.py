@@ -4,20 +4,21 @@ Called by the hooks and by the user-facing functions of `holdfast.telemetry`, in
 Must not wait; each count has one writer (collectives: whoever enqueues; done: one at a time).
 """
 
-import hashlib
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from struct import pack
 from typing import Protocol
 
 from holdfast.telemetry import schema
 from holdfast.telemetry.calls import Calls
+from holdfast.telemetry.counted import Peer, Phase, members_hash
 from holdfast.telemetry.frames import Frames
 from holdfast.telemetry.ring import RingWriter
 from holdfast.telemetry.stepclock import StepClock
+from holdfast.telemetry.trace.ring import SpanWriter
+from holdfast.telemetry.trace.tracer import Begun, Tracer
 
 PULSE_S = 0.05
 """Period of the pulse: half of the daemon's sampling period, so that each sample sees it move."""
@@ -32,9 +33,10 @@ class Work(Protocol):
 class Recorder:
     """Counts of one rank. Its writer may be a ring of a world of thousands, or a test's."""
 
-    def __init__(self, ring: RingWriter) -> None:
+    def __init__(self, ring: RingWriter, spans: SpanWriter | None = None) -> None:
         self.ring = ring
         self.clock = StepClock()
+        self.tracer = Tracer(spans, self.clock) if spans is not None else None
         self.step = 0
         self._tokens = 0
         self._loss: float | None = None
@@ -78,12 +80,18 @@ class Recorder:
     def waits(self) -> bool:
         """Say that the rank waits for a peer; what it said before."""
         self.clock.waits(True)
+        if self.tracer is not None and not self._waiting:
+            self.tracer.waits()
         return self._says(waiting=True)
 
     def waited(self, before: bool) -> None:
         """Say that this wait is over, and what was said before it."""
         self.clock.waits(False)
         self._says(waiting=before)
+        if self.tracer is not None and not before:
+            self.tracer.waited()
+            with suppress(Exception):  # as in `_beat`
+                self._count_done(self._groups)  # now: its spans end when it does
 
     def _says(self, *, waiting: bool) -> bool:
         before, self._waiting = self._waiting, waiting
@@ -98,8 +106,17 @@ class Recorder:
             at = schema.STARTED_AT + schema.STARTS.index(start)
             self.ring.word(at, time.monotonic_ns())
 
+    def optimizes(self) -> None:
+        """An optimizer begins its step: the collectives before it are done."""
+        self.clock.optimizes()
+        if self.tracer is not None:
+            self._count_done(self._groups)
+            self.tracer.optimizes()
+
     def stepped(self) -> None:
         """An optimizer step ended; ignored once the script reports its steps itself."""
+        if self.tracer is not None:
+            self.tracer.optimized()
         if self._explicit_steps:
             return
         if self._starts_at is None:
@@ -110,6 +127,8 @@ class Recorder:
     def starts_at(self, step: int) -> None:
         """The checkpointer has restored `step`, 0 for a fresh start: the next step follows it."""
         self._starts_at = step
+        if self.tracer is not None:
+            self.tracer.starts_at(step)
 
     def saves(self, step: int) -> None:
         """The checkpointer is told that `step` is complete: optimizer steps are counted from there.
@@ -169,6 +188,8 @@ class Recorder:
         for group in self._groups:
             group.mark(step)
         self.clock.stepped()
+        if self.tracer is not None:
+            self.tracer.stepped(step)
         self._store_state()
 
     def _store_state(self) -> None:
@@ -184,12 +205,15 @@ class Recorder:
             return
         outer, self._phase = self._phase, phase.slot + 1
         self._store_state()
+        traced = self.tracer.begins_phase(name) if self.tracer is not None else 0
         wall_ns, thread_ns = time.perf_counter_ns(), time.thread_time_ns()
         try:
             yield
         finally:
             phase.add(time.perf_counter_ns() - wall_ns, time.thread_time_ns() - thread_ns)
             self._phase = outer
+            if self.tracer is not None:
+                self.tracer.ends(traced)
             self._store_state()
 
     @contextmanager
@@ -198,11 +222,14 @@ class Recorder:
         self._paused.append(name)
         self.clock.pauses(True)
         self._store_pause()
+        traced = self.tracer.begins_pause(name) if self.tracer is not None else 0
         try:
             yield
         finally:
             self._paused.remove(name)
             self.clock.pauses(False)
+            if self.tracer is not None:
+                self.tracer.ends(traced)
             self._store_pause()
             if name == schema.LOADING:
                 self.is_past("restore")
@@ -268,7 +295,7 @@ class Recorder:
 
     def pending(self, work: Work, group: "Group") -> None:
         """`work` has been enqueued in `group`; it is counted as done once it is completed."""
-        group.pending.append(work)
+        group.pending.append((work, group.begun))
         self._count_done((group,))
 
     def _count_done(self, groups: "Sequence[Group]") -> None:
@@ -294,6 +321,8 @@ class Recorder:
             self._thread.join(1.0)
         for group in self._groups:
             group.pending.clear()
+        if self.tracer is not None:
+            self.tracer.rests()
 
     def _beat(self) -> None:
         while not self._stop.wait(PULSE_S):
@@ -302,7 +331,15 @@ class Recorder:
             # A work of a destroyed group may raise anything; what is lost is one `done`.
             with suppress(Exception):
                 self._count_done(tuple(self._groups))
+            with suppress(Exception):  # a list that changes meanwhile: the next pulse has it
+                self._trace()
             self._look(time.monotonic())
+
+    def _trace(self) -> None:
+        """Store which spans are under way."""
+        if self.tracer is not None:
+            pending = ((group.head, begun) for group in self._groups for _, begun in group.pending)
+            self.tracer.beat([(head, begun) for head, begun in pending if begun is not None])
 
     def _look(self, now_s: float) -> None:
         """Say where the main thread stands."""
@@ -318,12 +355,14 @@ class Group:
 
     def __init__(self, recorder: Recorder, slot: int, members: int, first: int, count: int) -> None:
         self._recorder, self._slot = recorder, slot
-        self._head, self._place = members, (first, count)
+        self.head, self._place = members, (first, count)
         self._last = (0, 0)  # kind and fingerprint of the last one enqueued
         self._step = recorder.step
         self._marks = [0] * (2 * len(schema.MARK_STRIDES))
         self.enqueued = 0
-        self.pending: deque[Work] = deque()
+        self.begun: Begun | None = None
+        self.followed = True  # whether it will be known when each is done
+        self.pending: deque[tuple[Work, Begun | None]] = deque()
         self._done = 0
         self._store()
 
@@ -333,14 +372,20 @@ class Group:
         self._step = self._recorder.step
         self._recorder.clock.enqueued()
         self._recorder.ring.collective(self._slot, self.enqueued, kind, fingerprint)
+        if (tracer := self._recorder.tracer) is not None:
+            self.begun = tracer.enqueued(kind, self.enqueued)
+            if not self.followed:
+                tracer.unfollowed(self.head, self.begun)
         self._store()
 
     def count_done(self) -> None:
         """Count what has completed, in order; called by one thread at a time."""
-        while self.pending and self.pending[0].is_completed():
+        while self.pending and self.pending[0][0].is_completed():
             self._done += 1
             self._recorder.ring.done(self._slot, self._done)
-            self.pending.popleft()
+            _, begun = self.pending.popleft()
+            if begun is not None and (tracer := self._recorder.tracer) is not None:
+                tracer.done(self.head, begun)
 
     def mark(self, step: int) -> None:
         """Keep how many had been enqueued when `step` ended."""
@@ -352,49 +397,10 @@ class Group:
     def _store(self) -> None:
         self._recorder.ring.group(
             self._slot,
-            self._head,
+            self.head,
             *self._last,
             self.enqueued,
             self._step,
             *self._place,
             *self._marks,
         )
-
-
-class Peer:
-    """Point-to-point messages with one rank. Which are done is not known: a gloo work says so only
-    once somebody has waited for it, and to keep works is to keep their buffers."""
-
-    def __init__(self, ring: RingWriter, slot: int) -> None:
-        self._ring, self._slot = ring, slot
-        self._sends = self._receives = 0
-
-    def sent(self) -> None:
-        self._sends += 1
-        self._ring.peer(self._slot, 1, self._sends)
-
-    def received(self) -> None:
-        self._receives += 1
-        self._ring.peer(self._slot, 3, self._receives)
-
-
-class Phase:
-    """Time spent in one phase so far."""
-
-    def __init__(self, ring: RingWriter, slot: int) -> None:
-        self._ring, self.slot = ring, slot
-        self._wall_ns = self._thread_ns = 0
-
-    def add(self, wall_ns: int, thread_ns: int) -> None:
-        self._wall_ns += wall_ns
-        self._thread_ns += thread_ns
-        self._ring.phase(self.slot, self._wall_ns, self._thread_ns)
-
-
-def members_hash(members: Sequence[int], ordinal: int) -> int:
-    """A number for a group, the same on all its ranks.
-
-    `ordinal` tells groups of the same members apart; all ranks make groups in the same order.
-    """
-    data = pack(f"<{len(members) + 1}I", ordinal, *members)
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")

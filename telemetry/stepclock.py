@@ -24,6 +24,21 @@ class StepClock:
         """When the last step ended, on a clock of this process, and until then: CPU time of the
         thread and its waits for peers, both but for those in pauses, and its pauses."""
 
+    @property
+    def waited_ns(self) -> int:
+        """Waits for peers until now, one that is not over with it; any thread may ask."""
+        began_ns = self._wait_began_ns
+        running_ns = 0 if began_ns is None or self._pauses else time.perf_counter_ns() - began_ns
+        return self._waited_ns + running_ns
+
+    @property
+    def supposed_ns(self) -> int:
+        """The same, with what would be a wait if nothing else came of the collective that was
+        enqueued last: of one that is under way nobody knows better."""
+        enqueued_ns = self._enqueued_ns
+        since_ns = 0 if enqueued_ns is None else time.perf_counter_ns() - enqueued_ns
+        return self.waited_ns + since_ns
+
     def waits(self, waiting: bool) -> None:
         """The script enters or leaves a wait for its peers; one wait may be in another."""
         if threading.get_ident() != self._thread:

@@ -189,6 +189,7 @@ def expectation(job: Job) -> Expectation:
     return Expectation(
         job=job.name,
         number=job.number,
+        submitted_s=job.submitted_s,
         epoch=job.epoch,
         seats=job.seats,
         topology=job.layout.topology,

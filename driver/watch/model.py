@@ -20,6 +20,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
 
     job: str
     number: int = 0  # of the job itself: a later one may have its name
+    submitted_s: float = 0.0  # when it was, on the driver's clock
     epoch: int
     seats: tuple[Seat, ...]
     topology: Topology = Topology()

@@ -11,7 +11,7 @@ from holdfast.kit.files import write_atomic
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import Desired
 from holdfast.protocol.outputs import STREAMS, Output
-from holdfast.protocol.paths import NodePaths
+from holdfast.protocol.paths import NodePaths, RunPaths
 
 KEPT_STARTS = 4
 """Of a node, beside the newest: by the fourth after it what the first one printed has been read."""
@@ -29,6 +29,8 @@ def show(paths: NodePaths, folder: Path, desired: Desired, rank: int) -> None:
             epoch=desired.epoch,
             rank=rank,
             folder=str(folder),
+            attempt=desired.attempt,
+            traces=str(RunPaths(Path(desired.task.log_root)).traces(desired.job or "")),
             began={stream: (folder / f"{stream}.log").stat().st_size for stream in STREAMS},
             rules=desired.task.log_rules,
         )

@@ -24,6 +24,11 @@ from holdfast.protocol.messages import (
     Rendezvous,
     Stored,
 )
+from holdfast.protocol.paths import RunPaths
+from holdfast.traces.block import Block, encode
+from holdfast.traces.model import Span
+from holdfast.traces.sinks import Place
+from holdfast.traces.sinks.files import FileSink
 
 JOB: dict[str, Any] = {
     "apiVersion": "holdfast.dev/v1alpha1",
@@ -59,6 +64,7 @@ class Story:
 
     def __init__(self, folder: Path) -> None:
         self.driver = Recorded(folder)
+        self._folder = folder
         self.bodies: Bodies = {}
         self.answers: Answers = {}
         self._beats = 0
@@ -98,7 +104,8 @@ class Story:
     async def _is_looked_at(self) -> None:
         for name in ("GET /jobs", "GET /jobs/{job}", "GET /jobs/{job}/progress"):
             await self._asked(name)
-        for name in ("ranks", "view3d", "attempts", "story", "why", "ranks/{rank}/logs"):
+        self._traces()
+        for name in ("ranks", "view3d", "spans", "attempts", "story", "why", "ranks/{rank}/logs"):
             await self._asked(f"GET /jobs/{{job}}/{name}")
         for name in ("", "/{node}", "/{node}/why"):
             await self._asked(f"GET /nodes{name}")
@@ -110,6 +117,25 @@ class Story:
         self.answers["POST /codes"] |= {"code": CODE, "path": f"/?code={CODE}"}
         vanished = [x for x in self.driver.entries() if isinstance(x.event, e.NodeVanished)]
         self.answers["GET /events"] = ["text/event-stream", written(vanished[0]).decode()]
+
+    def _traces(self) -> None:
+        """A daemon keeps what a rank did last: it came to an all-reduce before its peer did."""
+        job, now_s = self.driver.state.jobs[NAME], self.driver.now()
+        last: dict[str, Any] = {"rank": 5, "attempt": job.attempt, "node": "node-3", "step": 220}
+        last |= {"kind": "collective", "name": "all_reduce", "group": 3_217, "number": 440}
+        start_s = now_s - job.submitted_s - 1.0
+        block = Block(
+            job=NAME,
+            node="node-3",
+            submitted_s=job.submitted_s,
+            error_s=0.001,
+            wall_s=now_s,
+            dropped=0,
+            whole=True,
+            spans=[Span(start_s=start_s, took_s=0.125, waited_s=0.12, **last)],
+        )
+        folder = RunPaths(self._folder).traces(NAME)
+        FileSink().put(Place(folder, NAME, job.attempt, "node-3", now_s), encode(block))
 
     async def _people_about_nodes(self) -> None:
         fan = {"reason": "its fan is loud; a technician looks at it on Monday"}

@@ -76,7 +76,9 @@ class FakeDriver:
                 self.beats.append(beat)
                 if self.acknowledges:
                     sequence = int(min(beat.sequence, self.kept))
-                    await connection.send(encode(Acknowledged(sequence=sequence)))
+                    now_s = SystemClock().monotonic_s()
+                    times = {"sent_s": beat.sent_s, "came_s": now_s, "answered_s": now_s}
+                    await connection.send(encode(Acknowledged(sequence=sequence, **times)))
         finally:
             self.connections.discard(connection)
 

@@ -27,6 +27,7 @@ from holdfast.driver.adapters.rest import (
     nodes,
     problems,
     ranks,
+    spans,
     stories,
     system,
 )
@@ -56,7 +57,7 @@ def routes() -> Iterator[BaseRoute]:
     """As their modules made them, each with its whole path: `include_router` would have every
     signature read once more when the first request comes, .03 s of a driver's start.
     """
-    about_jobs = (jobs, ranks, attempts, logs, stories, evidence, facts)
+    about_jobs = (jobs, ranks, attempts, logs, spans, stories, evidence, facts)
     for module in (*about_jobs, nodes, diagnoses, calibrations, brake, incidents, events, codes):
         yield from module.router.routes
     yield from system.schema_router.routes

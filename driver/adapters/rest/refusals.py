@@ -151,6 +151,7 @@ REFUSALS: dict[str, Refusals] = {
         "no-number": _no_number("rank"),
         "unreadable": unreadable("node node-3: its executor is not connected"),
     },
+    "GET /jobs/{job}/spans": _PERSON | _NO_JOB | {"bad-query": _out_of_bounds("limit", 0, 1)},
     "GET /jobs/{job}/story": _PERSON | _NO_JOB | _AFTER,
     "GET /jobs/{job}/why": _PERSON | _NO_JOB,
     "GET /nodes": _PERSON,

@@ -18,6 +18,7 @@ RIGHTS: dict[str, Right] = {
     "GET /jobs/{job}/view3d": Right.SEE_JOB,
     "GET /jobs/{job}/attempts": Right.SEE_JOB,
     "GET /jobs/{job}/ranks/{rank}/logs": Right.READ_LOGS,
+    "GET /jobs/{job}/spans": Right.SEE_JOB,
     "GET /jobs/{job}/story": Right.SEE_JOB,
     "GET /jobs/{job}/why": Right.SEE_JOB,
     "GET /nodes": Right.SEE_NODES,

@@ -55,10 +55,13 @@ class Daemons:
         emit: Emit,
         now: Callable[[], float],
         term: Callable[[], int],
+        told_time: Callable[[], float] | None = None,
     ) -> None:
+        """`told_time`: the driver's clock as daemons are told it, which never stands; `now`."""
         self._watch = watch
         self._emit = emit
         self._now = now
+        self._time = told_time or now
         self._term = term
         self._numbers = itertools.count(1)
         self._links: dict[str, Link] = {}
@@ -102,10 +105,13 @@ class Daemons:
         """
         if self._links.get(node) is not link:
             return
+        came_s = self._time()
         match message:
             case Heartbeat() if message.node == node:
                 self._hear(message)
-                link.send(Acknowledged(sequence=self._heard[node].up_to(message.sequence)))
+                upto = self._heard[node].up_to(message.sequence)
+                clocks = {"sent_s": message.sent_s, "came_s": came_s, "answered_s": self._time()}
+                link.send(Acknowledged(sequence=upto, **clocks))
             case Heartbeat():
                 raise Rejected("Heartbeat.node", f"{message.node!r} is not {node!r}", "Mend it.")
             case Refused():

@@ -72,6 +72,7 @@ class Sessions:
         heartbeat_period_s: float,
         keep: Callable[[LastLines], None] = lambda _: None,
         keeps_bytes: int = 0,
+        told_time: Callable[[], float] | None = None,
     ) -> None:
         self._keep = keep
         self._keeps_bytes = keeps_bytes
@@ -84,7 +85,7 @@ class Sessions:
         self._heartbeat_period_s = heartbeat_period_s
         self._executors: dict[str, ExecutorSide] = {}
         self._drops: Counter[str] = Counter()  # by node
-        self.daemons = Daemons(watch=watch, emit=emit, now=now, term=term)
+        self.daemons = Daemons(watch=watch, emit=emit, now=now, term=term, told_time=told_time)
 
     def before(self, app: ASGIApp) -> ASGIApp:
         """The two endpoints, and `app` for all else: what is around people's requests there is not

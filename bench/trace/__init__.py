@@ -1,0 +1,1 @@
+"""What traces cost ranks, disks and who asks: `holdfast bench trace`."""
