@@ -19,6 +19,7 @@ from holdfast.cli import (
     diagnose,
     driver,
     fact,
+    goodput,
     jobs,
     kubernetes,
     lab,
@@ -49,7 +50,8 @@ app = typer.Typer(
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
 _ALONE = (warm, runs, checkpoint)
-for module in (run, driver, jobs, show, logs, *_ALONE, *_ABOUT_NODES, lab, bench, kubernetes):
+_ABOUT_JOBS = (jobs, show, goodput, logs)
+for module in (run, driver, *_ABOUT_JOBS, *_ALONE, *_ABOUT_NODES, lab, bench, kubernetes):
     module.register(app)
 
 

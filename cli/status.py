@@ -7,7 +7,8 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli import asking
+from holdfast.cli import asking, spent
+from holdfast.cli.client import Problem
 from holdfast.cli.output import console, last_word, toned
 from holdfast.cli.words import counted, duration, repeats, sparkline
 from holdfast.driver.core.state.model import FINISHED, Phase
@@ -82,6 +83,7 @@ def _page(
         *_standing(job, incidents, "unseen", Kind.UNSEEN, over=Kind.SEEN_AGAIN),
         *stored(job, incidents),
         *_lost(job, incidents),
+        *_spent(asked, job),
         *meets(job),
         *attempt(job),
         f"nodes   {_cells(job)}",
@@ -247,6 +249,17 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
         lines.append(f"        {stage:11}{' ' * before}{'━' * width} {took:.2f} s")
         begin += took
     return lines
+
+
+def _spent(asked: asking.Source, job: dict[str, Any]) -> list[str]:
+    """Where its time went, in a bar. A driver of before does not tell."""
+    try:
+        told = spent.line(asked.goodput(job["name"]))
+    except Problem as problem:
+        if problem.status != 404:
+            raise
+        return []
+    return [f"time    {told}"] if told else []
 
 
 def _still(incident: dict[str, Any], job: dict[str, Any]) -> str:

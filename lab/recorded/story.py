@@ -96,11 +96,11 @@ class Story:
     async def _is_looked_at(self) -> None:
         for name in ("GET /jobs", "GET /jobs/{job}", "GET /jobs/{job}/progress"):
             await self._asked(name)
-        for name in ("attempts", "story", "why", "ranks/{rank}/logs"):
+        for name in ("attempts", "story", "why", "goodput", "ranks/{rank}/logs"):
             await self._asked(f"GET /jobs/{{job}}/{name}")
         for name in ("", "/{node}", "/{node}/why"):
             await self._asked(f"GET /nodes{name}")
-        for name in ("GET /incidents", "GET /incidents/{number}", "GET /evidence"):
+        for name in ("GET /incidents", "GET /incidents/{number}", "GET /evidence", "GET /goodput"):
             await self._asked(name)
         for name in ("/healthz", "/readyz", "/metrics"):
             await self._asked(f"GET {name}")

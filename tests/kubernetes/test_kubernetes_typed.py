@@ -40,6 +40,7 @@ TYPED = {
     "story": "story speech",
     "fact": "fact speech tested --clears",
     "why": "why speech",
+    "goodput": "goodput speech",
     "logs": "logs speech --tail 1",
     "evict": "evict node-1 --reason loud",
     "restore": "restore node-1 --reason quiet",

@@ -6,6 +6,8 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
+from holdfast.driver.adapters.metrics.driver import Metrics
+from holdfast.driver.adapters.metrics.requests import Counted
 from holdfast.driver.adapters.rest import (
     attempts,
     brake,
@@ -15,6 +17,7 @@ from holdfast.driver.adapters.rest import (
     events,
     evidence,
     facts,
+    goodput,
     incidents,
     jobs,
     logs,
@@ -24,7 +27,6 @@ from holdfast.driver.adapters.rest import (
     system,
 )
 from holdfast.driver.adapters.rest.guard import PREFIX
-from holdfast.driver.adapters.rest.metrics import Metrics
 from holdfast.driver.adapters.rest.pages import Pages
 from holdfast.driver.people.control import Control
 
@@ -48,7 +50,7 @@ def routes() -> Iterator[BaseRoute]:
     """As their modules made them, each with its whole path: `include_router` would have every
     signature read once more when the first request comes, .03 s of a driver's start.
     """
-    about_jobs = (jobs, attempts, logs, stories, evidence, facts)
+    about_jobs = (jobs, attempts, logs, stories, evidence, facts, goodput)
     for module in (*about_jobs, nodes, diagnoses, calibrations, brake, incidents, events):
         yield from module.router.routes
     yield from system.schema_router.routes
@@ -66,6 +68,7 @@ def make_app(control: Control) -> FastAPI:
     )
     app.state.control = control
     app.state.metrics = Metrics()
+    app.add_middleware(Counted, requests=app.state.metrics.requests)
     app.state.pages = Pages(control, events.written)
     problems.install(app)
     app.router.routes += routes()

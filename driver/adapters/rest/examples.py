@@ -23,6 +23,7 @@ PARAMETERS: dict[str, Any] = {
     "rank": 5,
     "Idempotency-Key": "speech-1",
     "limit": 50,
+    "since_s": 2_592_000,
     "continue": "NTA=",
     "phase": ["Running", "Restoring"],
     "label": ["team=speech"],
