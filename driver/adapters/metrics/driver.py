@@ -144,5 +144,5 @@ def _accounts(control: Control, now: float) -> dict[str, Account] | None:
     try:
         return control.ledger.accounts(control.journal, state, now=now)
     except TemporaryError as error:
-        _log.warning("metrics without goodput: the journal cannot be read", why=str(error))
+        _log.warning("goodput not known to metrics", why=str(error))
         return None
