@@ -60,10 +60,10 @@ async def test_a_look_at_a_long_journal_and_those_that_follow(
 
     monkeypatch.setattr(journal, "entries", counted)
     ledger, state = Ledger(), State(sequence=ENTRIES)
-    for expected in (ENTRIES // TURNS_EACH, 0, 0):
+    for expected in (ENTRIES // TURNS_EACH, None, None):
         given.clear()
         began_s = time.perf_counter()
         ledger.fleet(journal, state, now=float(ENTRIES), since_s=0.0)
         print(f"{ENTRIES:,} entries, {sum(given):,} read: {time.perf_counter() - began_s:.3f} s")
-        assert sum(given) == expected
+        assert (sum(given) if given else None) == expected  # None: it was not even asked
     journal.close()

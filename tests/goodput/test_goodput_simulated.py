@@ -135,6 +135,16 @@ def test_a_fleet_is_the_sum_of_its_jobs_and_of_a_part_of_the_time_less() -> None
     assert late.wall_s < fleet.wall_s
 
 
+def test_each_start_of_ranks_but_the_first_is_counted_once_by_its_cause() -> None:
+    world = play(draw(1))
+    ledger, journal = Ledger(), OneJournal(world.driver.journal)
+    for _ in range(2):
+        ledger.fleet(journal, world.driver.state, now=world.agenda.now, since_s=0.0)
+    again = sum(job.attempt - 1 for job in world.driver.state.jobs.values())
+    assert again > 0
+    assert ledger.restarts == {"hang": again}
+
+
 def test_each_thing_that_a_job_can_do_comes_about_in_some_life() -> None:
     seen = {
         doing.what
