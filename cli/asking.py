@@ -63,6 +63,14 @@ class Source(Protocol):
         """Of the job or the node that is meant. Raises `Stopped`."""
         ...
 
+    def goodput(self, job: str) -> dict[str, Any]:
+        """Where the time of the job went."""
+        ...
+
+    def fleet_goodput(self, *, since_s: float, limit: int) -> dict[str, Any]:
+        """Where the time of all jobs went, so far back; at most so many kinds and nodes."""
+        ...
+
 
 class Live:
     """A running driver. `others`: runs that it does not know."""
@@ -125,6 +133,14 @@ class Live:
     def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:
         asked = {"all": whole, "earlier": earlier}
         told: dict[str, Any] = self._client.get(path("jobs", job, "story"), **asked)
+        return told
+
+    def goodput(self, job: str) -> dict[str, Any]:
+        told: dict[str, Any] = self._client.get(path("jobs", job, "goodput"))
+        return told
+
+    def fleet_goodput(self, *, since_s: float, limit: int) -> dict[str, Any]:
+        told: dict[str, Any] = self._client.get(path("goodput"), since_s=since_s, limit=limit)
         return told
 
     def why(self, name: str) -> dict[str, Any]:

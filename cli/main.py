@@ -19,6 +19,7 @@ from holdfast.cli import (
     diagnose,
     driver,
     fact,
+    goodput,
     jobs,
     kubernetes,
     lab,
@@ -52,15 +53,14 @@ app = typer.Typer(
 )
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
-_ALONE = (warm, runs, checkpoint, trace)
-_TO_LOOK_AT = (page, ranks, pictures)
+_ABOUT_JOBS = (jobs, show, goodput, logs)
+_TO_LOOK_AT = (page, ranks, pictures, trace)
+_ALONE = (warm, runs, checkpoint)
 for module in (
     run,
     driver,
-    jobs,
-    show,
+    *_ABOUT_JOBS,
     *_TO_LOOK_AT,
-    logs,
     *_ALONE,
     *_ABOUT_NODES,
     lab,

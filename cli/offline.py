@@ -176,6 +176,23 @@ class Recorded:
         job = self._state.jobs[self._meant(name, kind="job or node")]
         return _plain(telling.why_job(self._journal, self._state, job, now=self._now))
 
+    def goodput(self, job: str) -> dict[str, Any]:
+        """Until the driver's last entry: what a job did after that nobody saw."""
+        from holdfast.driver.adapters.rest.costs import goodput_view
+        from holdfast.driver.people.goodput.ledger import Ledger
+
+        meant = self._state.jobs[self._meant(job)]
+        account = Ledger().account(self._journal, self._state, meant, now=self._now)
+        return _plain(goodput_view(account, self._state.incidents))
+
+    def fleet_goodput(self, *, since_s: float, limit: int) -> dict[str, Any]:
+        from holdfast.driver.adapters.rest.costs import fleet_view
+        from holdfast.driver.people.goodput.ledger import Ledger
+
+        begin_s = self._now_s - since_s
+        fleet = Ledger().fleet(self._journal, self._state, now=self._now, since_s=begin_s)
+        return _plain(fleet_view(fleet, window_s=since_s, most=limit))
+
     def _meant(self, name: str, *, kind: str = "job") -> str:
         """The whole name of the one job that is meant. Raises `Stopped` as a driver would."""
         from holdfast.driver.adapters.rest import naming

@@ -7,7 +7,8 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli import asking
+from holdfast.cli import asking, spent
+from holdfast.cli.client import Problem
 from holdfast.cli.output import console, last_word, toned
 from holdfast.driver.core.state.model import FINISHED
 from holdfast.kit.plain import visible
@@ -71,6 +72,7 @@ def _page(
         *lines_of(status.unseen(job, incidents)),
         *lines_of(status.stored(job, incidents)),
         *_lost(job, incidents),
+        *_spent(asked, job),
         *lines_of(status.meets(job)),
         *lines_of(status.attempt(job)),
         f"nodes   {_cells(job)}",
@@ -112,6 +114,17 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
         for bar in waterfall(last["stages_s"])
     ]
     return [*lines_of(lines), *bars]
+
+
+def _spent(asked: asking.Source, job: dict[str, Any]) -> list[str]:
+    """Where its time went, in a bar. A driver of before does not tell."""
+    try:
+        told = spent.line(asked.goodput(job["name"]))
+    except Problem as problem:
+        if problem.status != 404:
+            raise
+        return []
+    return [f"time    {told}"] if told else []
 
 
 def _cells(job: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
+from holdfast.driver.core.state.doing import Doing
 from holdfast.kit.errors import PermanentError as PermanentError
 from holdfast.kit.errors import TemporaryError as TemporaryError
 from holdfast.protocol.messages import Desired, Hello, Observed
@@ -75,6 +76,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[str, ...] = ()  # whose story this belongs to
     nodes: tuple[str, ...] = ()
     incident: int | None = None
+    doing: dict[str, Doing] = {}  # what jobs do from now on, where that is not what they did
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
@@ -269,9 +271,11 @@ class Journal(Protocol):
         job: str | None = None,
         node: str | None = None,
         incident: int | None = None,
+        turning: bool = False,
         limit: int = 1_000,
     ) -> list[Entry]:
-        """Entries in order, filtered; for stories and replays."""
+        """Entries in order, filtered; for stories and replays. `turning`: those alone from which
+        on a job did something else (`Entry.doing`)."""
         ...
 
     def claim(self, key: str) -> Claim | None:

@@ -149,6 +149,7 @@ class Run:
         incidents = self._incidents()
         self._narrator.incidents(incidents, job)
         if not self._options.quiet or job["phase"] != "Succeeded":
+            self._narrator.spent(self._goodput())
             self._narrator.end(job, incidents, shown=output.ended_in)
         return self._exit_code(job)
 
@@ -212,6 +213,10 @@ class Run:
     def _incidents(self) -> list[dict[str, Any]]:
         found = self._service.ask(lambda driver: driver.get(path("incidents"), job=self._job))
         return list(found["items"]) if found else []
+
+    def _goodput(self) -> dict[str, Any] | None:
+        found = self._service.ask(lambda driver: driver.get(path("jobs", self._job, "goodput")))
+        return dict(found) if found else None
 
     def _exit_code(self, job: dict[str, Any]) -> int:
         if job["phase"] == "Succeeded":

@@ -7,6 +7,7 @@ can be piped on. Silent when all is well.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from holdfast.cli.spent import lost_to_faults
 from holdfast.driver.core.state.model import Phase
 from holdfast.page.recoveries import back
 from holdfast.page.words import at_least, counted, duration, repeats
@@ -59,6 +60,11 @@ class Narrator:
         if restarts > self._restarts:
             self.say("the driver ended unasked and was started again; the ranks run on meanwhile")
         self._restarts = restarts
+
+    def spent(self, told: Mapping[str, Any] | None) -> None:
+        """Where the time went, where faults cost any."""
+        if told is not None and (line := lost_to_faults(told)):
+            self.say(line)
 
     def end(
         self,

@@ -15,6 +15,7 @@ from holdfast.driver.core.events import AnyEvent, Ticked
 from holdfast.driver.core.handlers.parking import leave_alone
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
+from holdfast.driver.core.state.doing import doings
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.transitions import IllegalTransition
 from holdfast.driver.core.turn import Decision, Turn
@@ -111,6 +112,7 @@ class Draft(msgspec.Struct, kw_only=True):
             jobs=decision.jobs,
             nodes=decision.nodes,
             incident=decision.incident,
+            doing=doings(self.state, decision.state, decision.jobs, decision.incident),
         )
         self.entries.append(entry)
         self.state = decision.state

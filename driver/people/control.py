@@ -13,6 +13,7 @@ from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.state.model import State
 from holdfast.driver.loop import Loop
 from holdfast.driver.people.access import People
+from holdfast.driver.people.goodput.ledger import Ledger
 from holdfast.driver.ports import Entry, Figure, Journal, Key, LastLinesStore, Nodes
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
@@ -47,6 +48,7 @@ class Control:
         self.people = people
         self.settings = settings
         self.clock = clock
+        self.ledger = Ledger()  # where the time of jobs went
         self.figures = figures  # what Prometheus is told of the cluster
         self.away = away  # why nothing is known of nodes now, in a sentence; "" if all is well
         self.absent = absent  # why nodes that the cluster has are not there, by name

@@ -105,11 +105,12 @@ class Story:
         for name in ("GET /jobs", "GET /jobs/{job}", "GET /jobs/{job}/progress"):
             await self._asked(name)
         self._traces()
-        for name in ("ranks", "view3d", "spans", "attempts", "story", "why", "ranks/{rank}/logs"):
+        looked = ("ranks", "view3d", "spans", "attempts", "story", "why", "goodput")
+        for name in (*looked, "ranks/{rank}/logs"):
             await self._asked(f"GET /jobs/{{job}}/{name}")
         for name in ("", "/{node}", "/{node}/why"):
             await self._asked(f"GET /nodes{name}")
-        for name in ("GET /incidents", "GET /incidents/{number}", "GET /evidence"):
+        for name in ("GET /incidents", "GET /incidents/{number}", "GET /evidence", "GET /goodput"):
             await self._asked(name)
         for name in ("/healthz", "/readyz", "/metrics"):
             await self._asked(f"GET {name}")

@@ -15,6 +15,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.decide import decide
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
+from holdfast.driver.core.state.doing import doings
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.turn import Decision
 from holdfast.driver.formats.encode import decode, encode
@@ -169,6 +170,7 @@ class Driver:
             jobs=decision.jobs,
             nodes=decision.nodes,
             incident=decision.incident,
+            doing=doings(self.state, decision.state, decision.jobs, decision.incident),
         )
 
     def _dies(self) -> bool:

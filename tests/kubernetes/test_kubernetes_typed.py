@@ -45,6 +45,7 @@ TYPED = {
     "fact": "fact speech tested --clears",
     "why": "why speech",
     "page": "page",
+    "goodput": "goodput speech",
     "logs": "logs speech --tail 1",
     "evict": "evict node-1 --reason loud",
     "restore": "restore node-1 --reason quiet",

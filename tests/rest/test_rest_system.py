@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.rest.conftest import Driver
 from tests.rest.test_rest_nodes import NODE
 
-from holdfast.driver.adapters.rest.metrics import Metrics
+from holdfast.driver.adapters.metrics.driver import Metrics
 from holdfast.driver.core import events
 from holdfast.driver.core.state.model import Incident
 from holdfast.protocol import jobspec

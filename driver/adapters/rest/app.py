@@ -6,6 +6,8 @@ from typing import Any
 from fastapi import FastAPI
 from starlette.routing import BaseRoute
 
+from holdfast.driver.adapters.metrics.driver import Metrics
+from holdfast.driver.adapters.metrics.requests import Counted
 from holdfast.driver.adapters.page import changing, reading
 from holdfast.driver.adapters.page.crowd import Crowd
 from holdfast.driver.adapters.page.facts import Here
@@ -21,6 +23,7 @@ from holdfast.driver.adapters.rest import (
     events,
     evidence,
     facts,
+    goodput,
     incidents,
     jobs,
     logs,
@@ -32,7 +35,6 @@ from holdfast.driver.adapters.rest import (
     system,
 )
 from holdfast.driver.adapters.rest.guard import PREFIX
-from holdfast.driver.adapters.rest.metrics import Metrics
 from holdfast.driver.adapters.rest.pages import Pages
 from holdfast.driver.people.control import Control
 from holdfast.driver.settings import Settings
@@ -57,7 +59,7 @@ def routes() -> Iterator[BaseRoute]:
     """As their modules made them, each with its whole path: `include_router` would have every
     signature read once more when the first request comes, .03 s of a driver's start.
     """
-    about_jobs = (jobs, ranks, attempts, logs, spans, stories, evidence, facts)
+    about_jobs = (jobs, ranks, attempts, logs, spans, stories, evidence, facts, goodput)
     for module in (*about_jobs, nodes, diagnoses, calibrations, brake, incidents, events, codes):
         yield from module.router.routes
     yield from system.schema_router.routes
@@ -76,6 +78,7 @@ def make_app(control: Control) -> FastAPI:
     app.state.control = control
     app.state.metrics = Metrics()
     app.state.rank_answers = {}
+    app.add_middleware(Counted, requests=app.state.metrics.requests)
     app.state.pages = Pages(control, events.written)
     app.state.facts = Here(control)
     app.state.crowd = Crowd(control.clock)

@@ -203,6 +203,8 @@ REFUSALS: dict[str, Refusals] = {
     )
     | _KEY,
     "GET /evidence": _PERSON | {"bad-query": _out_of_bounds("limit", 0, 1)},
+    "GET /jobs/{job}/goodput": _PERSON | _NO_JOB,
+    "GET /goodput": _PERSON | {"bad-query": _out_of_bounds("limit", 0, 1)},
     "POST /diagnoses": _PERSON
     | _BODY
     | {"no-such-node": refused("nodes", Refusal("unknown-node", _NO_SUCH_NODE))}

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
+from holdfast.driver.adapters.metrics.driver import Metrics
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver
-from holdfast.driver.adapters.rest.metrics import Metrics
 from holdfast.driver.adapters.rest.view import View
 from holdfast.protocol import jobspec
 

@@ -43,6 +43,10 @@ T = TypeVar("T")
 Query = TypedReturnsRows[*tuple[Any, ...]]
 Rows = Sequence[Row[*tuple[Any, ...]]]
 
+TURNING = '"doing":{"'
+"""Of a body that has one or more jobs there. Within a text of somebody's its marks have a backslash
+before them."""
+
 CLOSE_S = 1.0
 """For a commit that goes on when the journal is closed; a database that answers needs much less."""
 
@@ -133,6 +137,7 @@ class SqlJournal:
         job: str | None = None,
         node: str | None = None,
         incident: int | None = None,
+        turning: bool = False,
         limit: int = 1_000,
     ) -> list[Entry]:
         table = tables.entries
@@ -143,6 +148,8 @@ class SqlJournal:
             query = query.join(tables.entry_nodes).where(tables.entry_nodes.c.node == node)
         if incident is not None:
             query = query.where(table.c.incident == incident)
+        if turning:
+            query = query.where(table.c.body.contains(TURNING))
         rows = self._read(query.order_by(table.c.sequence).limit(limit))
         return [_decode(row[0]) for row in rows]
 

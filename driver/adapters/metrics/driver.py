@@ -1,4 +1,4 @@
-"""What Prometheus is told: counts and times by phase, kind and node; never by rank or step.
+"""What Prometheus is told by a driver: counts and times by phase, kind, node and job.
 
 Brought up to date when it is asked for, from the state, so that nothing else has to think of it.
 """
@@ -11,11 +11,22 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from holdfast.driver.adapters.metrics.jobs import Jobs
+from holdfast.driver.adapters.metrics.requests import Requests
+from holdfast.driver.adapters.rest.views import node_state
 from holdfast.driver.core.state.model import Incident, Phase
 from holdfast.driver.people.control import Control
-from holdfast.driver.ports import Figure
+from holdfast.driver.people.goodput.account import Account
+from holdfast.driver.people.node_words import STATES
+from holdfast.driver.ports import Figure, TemporaryError
+from holdfast.kit.logs import LazyLogger
+
+_log = LazyLogger()
 
 _FAMILIES = {True: CounterMetricFamily, False: GaugeMetricFamily}
+
+WORDS = ("free", "in test", *dict.fromkeys(STATES.values()))
+"""Each that a node can be in."""
 
 BUCKETS_S = (0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900)
 """A restart in place takes tenths of a second, a restore from a far store minutes."""
@@ -56,10 +67,19 @@ class Metrics:
             buckets=BUCKETS_S,
             registry=self.registry,
         )
+        self._detections = Histogram(
+            "holdfast_detection_seconds",
+            "How long a fault had lasted when it was found.",
+            ["kind"],
+            buckets=BUCKETS_S,
+            registry=self.registry,
+        )
+        self.requests = Requests(self.registry)
         lag = "How long a turn of the driver's event loop took just now."
         self._lag = self._gauge("event_loop_lag_seconds", lag)
         connected = "Whether the node's executor is connected (1) or not (0)."
         self._node = self._gauge("node_connected", connected, "node")
+        self._nodes = self._gauge("nodes", "Nodes by state.", "state")
         self._sessions = self._gauge("sessions", "Connected executors.")
         self._sequence = self._gauge("journal_sequence", "Newest journal entry.")
         self._accepting = self._gauge("accepting", "Whether new work is taken (1) or not (0).")
@@ -77,7 +97,12 @@ class Metrics:
         await asyncio.sleep(0)
         self._lag.set(loop.time() - before)
         self._take(control)
-        return generate_latest(self.registry) + generate_latest(_Given(control.figures()))
+        now = control.now()
+        accounts = await asyncio.to_thread(_accounts, control, now)
+        progress = control.watch.progress
+        jobs = Jobs(control.state, progress, accounts, control.ledger.restarts, now=now)
+        parts = (self.registry, _Given(control.figures()), jobs)
+        return b"".join(map(generate_latest, parts))
 
     def _take(self, control: Control) -> None:
         state = control.state
@@ -87,6 +112,9 @@ class Metrics:
         self._node.clear()
         for node in state.nodes.values():
             self._node.labels(node.name).set(node.connected)
+        states = Tally(node_state(node) for node in state.nodes.values())
+        for word in WORDS:
+            self._nodes.labels(word).set(states[word])
         self._sessions.set(sum(node.connected for node in state.nodes.values()))
         self._open.set(sum(incident.open for incident in state.incidents.values()))
         self._sequence.set(control.sequence)
@@ -102,7 +130,19 @@ class Metrics:
         if incident.id not in self._counted:
             self._counted.add(incident.id)
             self._incidents.labels(kind, incident.blame.value).inc()
+            if incident.faults:
+                self._detections.labels(kind).observe(incident.stalled_s)
         if incident.overtaken or incident.resumed_s is None or incident.id in self._timed:
             return
         self._timed.add(incident.id)
         self._recoveries.labels(kind).observe(incident.resumed_s - incident.found_s)
+
+
+def _accounts(control: Control, now: float) -> dict[str, Account] | None:
+    """Where the time of jobs went; None where the journal cannot be read, which is said."""
+    state = control.state
+    try:
+        return control.ledger.accounts(control.journal, state, now=now)
+    except TemporaryError as error:
+        _log.warning("goodput not known to metrics", why=str(error))
+        return None
