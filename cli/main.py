@@ -26,6 +26,8 @@ from holdfast.cli import (
     nodes,
     runs,
     show,
+    stack,
+    top,
     warm,
 )
 from holdfast.cli.errors import Stopped
@@ -49,7 +51,20 @@ app = typer.Typer(
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
 _ALONE = (warm, runs, checkpoint)
-for module in (run, driver, jobs, show, logs, *_ALONE, *_ABOUT_NODES, lab, bench, kubernetes):
+for module in (
+    run,
+    driver,
+    jobs,
+    show,
+    logs,
+    stack,
+    top,
+    *_ALONE,
+    *_ABOUT_NODES,
+    lab,
+    bench,
+    kubernetes,
+):
     module.register(app)
 
 

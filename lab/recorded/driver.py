@@ -34,6 +34,15 @@ from holdfast.protocol.paths import RunPaths
 BEGAN = datetime(2026, 3, 2, 7, 0, tzinfo=UTC)
 """The time of day at which the driver of the story started."""
 
+STACK = """Process {pid}: python train.py --lr 3e-4
+Python v3.11.2 (/usr/bin/python3.11)
+
+Thread {pid} (idle): "MainThread"
+    all_reduce (torch/distributed/distributed_c10d.py:2810)
+    {where}
+    <module> (/data/speech/train.py:71)"""
+"""Of a rank, as py-spy prints it; rank 5 stands elsewhere."""
+
 SAID = b"step 219  loss 3.12500\nstep 220  loss 3.12500\n"
 """By each rank."""
 
@@ -166,7 +175,11 @@ class ScriptedNodes:
     async def stacks(
         self, node: str, job: str, ranks: Sequence[int], limit_s: float
     ) -> dict[int, str]:
-        return {}
+        others, fifth = "backward (/data/speech/train.py:52)", "clip (/data/speech/train.py:58)"
+        return {
+            rank: STACK.format(pid=4_000 + rank, where=fifth if rank == 5 else others)
+            for rank in ranks
+        }
 
     async def log(
         self, node: str, job: str, *, attempt: int, rank: int, stream: str, offset: int

@@ -98,6 +98,7 @@ class Story:
             await self._asked(name)
         for name in ("attempts", "story", "why", "ranks/{rank}/logs"):
             await self._asked(f"GET /jobs/{{job}}/{name}")
+        await self._asked("POST /jobs/{job}/stacks", {"ranks": [0, 1, 5]})
         for name in ("", "/{node}", "/{node}/why"):
             await self._asked(f"GET /nodes{name}")
         for name in ("GET /incidents", "GET /incidents/{number}", "GET /evidence"):

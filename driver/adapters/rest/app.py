@@ -20,6 +20,7 @@ from holdfast.driver.adapters.rest import (
     logs,
     nodes,
     problems,
+    stacks,
     stories,
     system,
 )
@@ -48,7 +49,7 @@ def routes() -> Iterator[BaseRoute]:
     """As their modules made them, each with its whole path: `include_router` would have every
     signature read once more when the first request comes, .03 s of a driver's start.
     """
-    about_jobs = (jobs, attempts, logs, stories, evidence, facts)
+    about_jobs = (jobs, attempts, logs, stacks, stories, evidence, facts)
     for module in (*about_jobs, nodes, diagnoses, calibrations, brake, incidents, events):
         yield from module.router.routes
     yield from system.schema_router.routes
@@ -67,6 +68,7 @@ def make_app(control: Control) -> FastAPI:
     app.state.control = control
     app.state.metrics = Metrics()
     app.state.pages = Pages(control, events.written)
+    app.state.sampler = stacks.Sampler(control)
     problems.install(app)
     app.router.routes += routes()
     docs.install(app)

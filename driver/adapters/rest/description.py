@@ -16,6 +16,7 @@ from holdfast.driver.adapters.rest.examples import ANSWERS, BODIES, PARAMETERS, 
 from holdfast.driver.adapters.rest.facts import JOB_FACT_SCHEMA, NODE_FACT_SCHEMA
 from holdfast.driver.adapters.rest.problems import MEDIA_TYPE, ProblemView, queried
 from holdfast.driver.adapters.rest.refusals import REFUSALS, Refusals, not_known
+from holdfast.driver.adapters.rest.stacks import SCHEMA as STACKS_SCHEMA
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol import jobspec
 
@@ -107,6 +108,7 @@ SCHEMAS: dict[str, Document] = {
     "POST /nodes/{node}/maintain": NOTICE_SCHEMA,
     "POST /nodes/{node}/facts": NODE_FACT_SCHEMA,
     "POST /jobs/{job}/facts": JOB_FACT_SCHEMA,
+    "POST /jobs/{job}/stacks": STACKS_SCHEMA,
     "POST /diagnoses": NODES_SCHEMA,
     "POST /brake/apply": REASON_SCHEMA,
     "POST /brake/release": REASON_SCHEMA,

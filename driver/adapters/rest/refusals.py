@@ -21,6 +21,13 @@ from holdfast.driver.adapters.rest.problems import (
     of_rebuff,
     which,
 )
+from holdfast.driver.adapters.rest.stacks import (
+    checked_ranks,
+    no_rank,
+    none_there,
+    not_running,
+    too_soon,
+)
 from holdfast.driver.core.events import JobSubmitted, Plan
 from holdfast.driver.people.access import NotAllowed, no_token, wrong_token
 from holdfast.driver.people.admission import Refusal, of_defect
@@ -148,6 +155,18 @@ REFUSALS: dict[str, Refusals] = {
     | {
         "no-number": _no_number("rank"),
         "unreadable": unreadable("node node-3: its executor is not connected"),
+    },
+    "POST /jobs/{job}/stacks": _PERSON
+    | _BODY
+    | _NO_JOB
+    | {
+        "no-ranks": _told(lambda: checked_ranks(None)),
+        "no-such-rank": no_rank("speech-7b", 8, 9),
+        "not-running": not_running("speech-7b", "Suspended"),
+        "too-soon": too_soon("speech-7b"),
+        "no-stack": none_there(
+            "speech-7b", {5: "no stack: node node-3: its executor is not connected"}
+        ),
     },
     "GET /jobs/{job}/story": _PERSON | _NO_JOB | _AFTER,
     "GET /jobs/{job}/why": _PERSON | _NO_JOB,

@@ -16,6 +16,7 @@ RIGHTS: dict[str, Right] = {
     "GET /jobs/{job}/progress": Right.SEE_JOB,
     "GET /jobs/{job}/attempts": Right.SEE_JOB,
     "GET /jobs/{job}/ranks/{rank}/logs": Right.READ_LOGS,
+    "POST /jobs/{job}/stacks": Right.READ_LOGS,
     "GET /jobs/{job}/story": Right.SEE_JOB,
     "GET /jobs/{job}/why": Right.SEE_JOB,
     "GET /nodes": Right.SEE_NODES,
