@@ -29,6 +29,7 @@ from holdfast.cli import (
     stack,
     top,
     warm,
+    webhook,
 )
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, complain
@@ -50,7 +51,7 @@ app = typer.Typer(
 )
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
-_ALONE = (warm, runs, checkpoint)
+_ALONE = (warm, runs, checkpoint, webhook)
 for module in (
     run,
     driver,

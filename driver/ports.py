@@ -12,6 +12,7 @@ import msgspec
 
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
+from holdfast.driver.core.state.turned import Turned
 from holdfast.kit.errors import PermanentError as PermanentError
 from holdfast.kit.errors import TemporaryError as TemporaryError
 from holdfast.protocol.messages import Desired, Hello, Observed
@@ -75,6 +76,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[str, ...] = ()  # whose story this belongs to
     nodes: tuple[str, ...] = ()
     incident: int | None = None
+    turned: tuple[Turned, ...] = ()  # what people want to be told of
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,6 +202,18 @@ class LastLinesStore(Protocol):
 
     def kept(self, job: str, rank: int) -> Kept | None:
         """What is kept of a rank. Raises `TemporaryError`."""
+        ...
+
+
+class PositionStore(Protocol):
+    """How far whoever follows the journal has come, by name."""
+
+    def position(self, name: str) -> int | None:
+        """The sequence that was kept last; None: it never followed. Raises `TemporaryError`."""
+        ...
+
+    async def keep_position(self, name: str, sequence: int) -> None:
+        """Make it durable, while the term is ours. Raises `TemporaryError`, `PermanentError`."""
         ...
 
 

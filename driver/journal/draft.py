@@ -17,6 +17,7 @@ from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.transitions import IllegalTransition
+from holdfast.driver.core.state.turned import turned
 from holdfast.driver.core.turn import Decision, Turn
 from holdfast.driver.journal.rank_tables import RankTables
 from holdfast.driver.people.admission import Refusal, refuse
@@ -111,6 +112,13 @@ class Draft(msgspec.Struct, kw_only=True):
             jobs=decision.jobs,
             nodes=decision.nodes,
             incident=decision.incident,
+            turned=turned(
+                self.state,
+                decision.state,
+                jobs=decision.jobs,
+                nodes=decision.nodes,
+                why=decision.why,
+            ),
         )
         self.entries.append(entry)
         self.state = decision.state

@@ -20,6 +20,8 @@ from holdfast.driver.core.events import AnyEvent, Ticked
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import State
 from holdfast.driver.follow.feed import expectation
+from holdfast.driver.follow.webhooks.receivers import Receivers
+from holdfast.driver.follow.webhooks.sender import Health
 from holdfast.driver.formats.encode import encode
 from holdfast.driver.journal.draft import Draft
 from holdfast.driver.loop import Loop
@@ -152,6 +154,7 @@ class Recorded:
             people=TokenHolders(tokens),
             settings=Settings(state=folder, _cli_parse_args=[]),  # type: ignore[call-arg]
             clock=self.clock,
+            webhooks=cast(Receivers, ScriptedReceivers()),
         )
         token = RunPaths(folder).user_token.read_text().strip()
         return httpx.AsyncClient(
@@ -186,3 +189,16 @@ class ScriptedNodes:
     ) -> tuple[bytes, int]:
         begin = len(SAID) + offset if offset < 0 else offset
         return SAID[max(0, begin) :], len(SAID)
+
+
+class ScriptedReceivers:
+    """One, who takes everything."""
+
+    names = ("on-call",)
+
+    def health(self) -> list[Health]:
+        told = {"sent": 7, "given_up": 0, "behind": 0, "trouble": ""}
+        return [Health(name="on-call", format="json", signed=True, **told)]
+
+    async def test(self, name: str) -> str:
+        return ""

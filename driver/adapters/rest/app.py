@@ -23,6 +23,7 @@ from holdfast.driver.adapters.rest import (
     stacks,
     stories,
     system,
+    webhooks,
 )
 from holdfast.driver.adapters.rest.guard import PREFIX
 from holdfast.driver.adapters.rest.metrics import Metrics
@@ -50,7 +51,7 @@ def routes() -> Iterator[BaseRoute]:
     signature read once more when the first request comes, .03 s of a driver's start.
     """
     about_jobs = (jobs, attempts, logs, stacks, stories, evidence, facts)
-    for module in (*about_jobs, nodes, diagnoses, calibrations, brake, incidents, events):
+    for module in (*about_jobs, nodes, diagnoses, calibrations, brake, incidents, webhooks, events):
         yield from module.router.routes
     yield from system.schema_router.routes
     yield from system.router.routes

@@ -77,7 +77,7 @@ def _problems(refusals: Refusals, instance: str) -> Iterator[tuple[str, Document
 
 
 def _instance(path: str) -> str:
-    names = ("job", "node", "number", "rank", "diagnosis")
+    names = ("job", "node", "number", "rank", "diagnosis", "webhook")
     return path.format(**{name: PARAMETERS[name] for name in names})
 
 

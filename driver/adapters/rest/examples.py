@@ -20,6 +20,7 @@ PARAMETERS: dict[str, Any] = {
     "node": "node-4",
     "number": 1,
     "diagnosis": 12,
+    "webhook": "on-call",
     "rank": 5,
     "Idempotency-Key": "speech-1",
     "limit": 50,

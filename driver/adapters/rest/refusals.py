@@ -28,6 +28,7 @@ from holdfast.driver.adapters.rest.stacks import (
     not_running,
     too_soon,
 )
+from holdfast.driver.adapters.rest.webhooks import not_taken
 from holdfast.driver.core.events import JobSubmitted, Plan
 from holdfast.driver.people.access import NotAllowed, no_token, wrong_token
 from holdfast.driver.people.admission import Refusal, of_defect
@@ -261,6 +262,12 @@ REFUSALS: dict[str, Refusals] = {
     | {
         "no-such-incident": not_found("incident", "1", ["2", "3"]),
         "no-number": _no_number("number"),
+    },
+    "GET /webhooks": _PERSON,
+    "POST /webhooks/{webhook}/test": _PERSON
+    | {
+        "no-such-webhook": not_found("webhook", "on-cal", ["on-call", "chat"]),
+        "not-taken": not_taken("on-call", "it did not answer within 10 s"),
     },
     "GET /events": _PERSON | _AFTER,
     "GET /schema": {},
