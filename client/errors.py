@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from holdfast.client.models import Mistake
-
 from holdfast.cli.client import Problem
 from holdfast.cli.errors import Stopped
 from holdfast.protocol import exitcodes
+from holdfast.protocol.mistakes import Mistake
 
 
 class HoldfastError(Exception):

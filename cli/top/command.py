@@ -20,8 +20,9 @@ def top(job: Job = None, url: Url = None, state: State = None, json: Json = Fals
     Where its output is no terminal it shows everything once and ends.
     """
     from holdfast.cli.top import live
+    from holdfast.cli.top.terminal import Terminal
 
     if json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         live.once(url, state, job, json=json)
     else:
-        live.Live(live.Terminal(), url, state, job).run()
+        live.Live(Terminal(), url, state, job).run()

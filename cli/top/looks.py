@@ -106,4 +106,5 @@ class Looks:
 
 
 def rows(told: Mapping[str, Any] | None) -> Sequence[Told]:
-    return (told or {}).get("ranks", ())
+    found: Sequence[Told] = (told or {}).get("ranks", ())
+    return found

@@ -78,7 +78,8 @@ class Terminal:
 
     def size(self) -> tuple[int, int]:
         """Columns and rows."""
-        return tuple(shutil.get_terminal_size())
+        columns, rows = shutil.get_terminal_size()
+        return columns, rows
 
     def wake(self) -> None:
         """End `keys` of another thread."""

@@ -8,8 +8,9 @@ from typing import Any
 
 from fastapi.routing import APIRoute
 
-from holdfast.driver.adapters.rest.app import PREFIX, make_app, routes
+from holdfast.driver.adapters.rest.app import make_app, routes
 from holdfast.driver.adapters.rest.description import SCHEMAS, operations
+from holdfast.driver.adapters.rest.guard import PREFIX
 from holdfast.driver.watch import JobProgress
 from holdfast.lab.client import methods, models
 from holdfast.lab.client.methods import Operation
@@ -27,7 +28,7 @@ def interface() -> list[Operation]:
         Operation(
             name=name,
             path=path,
-            says=operation.get("description", operation.get("summary", "")),
+            says=str(operation.get("description", "")),
             parameters=tuple(operation.get("parameters", ())),
             body=SCHEMAS.get(name),
             answer=answers.get(name),
@@ -39,7 +40,7 @@ def interface() -> list[Operation]:
 def _answers() -> Any:
     for route in routes():
         assert isinstance(route, APIRoute)
-        (method,) = route.methods
+        (method,) = route.methods or ()
         name = f"{method} {route.path.removeprefix(PREFIX)}"
         kind = ANSWERED.get(name, route.response_model)
         yield name, None if kind is str else kind

@@ -130,13 +130,14 @@ def _method(operation: Operation, *, later: bool) -> Iterator[str]:
     answer = _answered(operation.answer)
     parts = [each for each in operation.path.split("/") if each]
     in_path = [each[1:-1] for each in parts if each.startswith("{")]
-    said = ", ".join(each[1:-1] if each.startswith("{") else repr(each) for each in parts)
+    said = ", ".join(each[1:-1] if each.startswith("{") else f'"{each}"' for each in parts)
+    said += "," if len(parts) == 1 else ""
     arguments = [*_in_path(operation, in_path), *_more(operation)]
-    yield f"    {'async ' if later else ''}def {NAMES[operation.name]}("
-    yield from (f"        {each}," for each in ("self", *arguments))
-    yield f"    ) -> {answer}:"
+    listed_arguments = ", ".join(("self", *arguments))
+    begin = "async def" if later else "def"
+    yield f"    {begin} {NAMES[operation.name]}({listed_arguments}) -> {answer}:"
     yield from _says(operation.says)
-    call = f'self._ask("{operation.name.split()[0]}", ({said},), {_kind(operation.answer)}'
+    call = f'self._ask("{operation.name.split()[0]}", ({said}), {_kind(operation.answer)}'
     call += "".join(f", {each}" for each in _given(operation)) + ")"
     asked = f"await {call}" if later else call
     if listed(operation.answer):
@@ -147,7 +148,7 @@ def _method(operation: Operation, *, later: bool) -> Iterator[str]:
 
 
 def _says(text: str) -> list[str]:
-    lines = wrap(text, 88) or ["See docs/api.md."]
+    lines = wrap(text, 84) or ["See docs/api.md."]
     if len(lines) == 1:
         return [f'        """{lines[0]}"""']
     return [f'        """{lines[0]}', *(f"        {each}" for each in lines[1:]), '        """']
@@ -167,8 +168,8 @@ def _more(operation: Operation) -> list[str]:
     for name, schema in (operation.body or {}).get("properties", {}).items():
         kind = _typed(schema) if name in needed else f"{_optional(schema)} = None"
         wanted.append(f"{_word(name)}: {kind}")
-    for each in _query(operation):
-        wanted.append(f"{_word(each['name'])}: {_optional(each['schema'])} = None")
+    queried = ((_word(each["name"]), _optional(each["schema"])) for each in _query(operation))
+    wanted += [f"{name}: {kind} = None" for name, kind in queried]
     wanted += ["key: str | None = None"] if _has_key(operation) else []
     return ["*", *wanted] if wanted else []
 

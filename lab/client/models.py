@@ -6,7 +6,7 @@ left out: it is the driver's word.
 
 import types
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import msgspec
 from pydantic import BaseModel
@@ -96,7 +96,7 @@ def _fields(kind: type) -> Iterator[Field]:
             sent = each.serialization_alias or name
             yield Field(name, sent, each.annotation, default, said.get(name, ""))
         return
-    for part in msgspec.structs.fields(kind):
+    for part in msgspec.structs.fields(cast(type[msgspec.Struct], kind)):
         default = ""
         if part.default is not msgspec.NODEFAULT:
             default = repr(part.default)
@@ -121,7 +121,7 @@ def _written(kind: type) -> str:
 
 def _docstring(text: str) -> list[str]:
     rows = [row.strip() for row in text.strip().splitlines()]
-    if len(rows) == 1:
+    if len(rows) == 1 and len(rows[0]) <= 90:
         return [f'    """{rows[0]}"""']
     end = '    """' if len(rows[-1]) > 90 else ""
     body = [f"    {row}".rstrip() for row in rows[1:]]

@@ -197,8 +197,17 @@ class ScriptedReceivers:
     names = ("on-call",)
 
     def health(self) -> list[Health]:
-        told = {"sent": 7, "given_up": 0, "behind": 0, "trouble": ""}
-        return [Health(name="on-call", format="json", signed=True, **told)]
+        return [
+            Health(
+                name="on-call",
+                format="json",
+                signed=True,
+                sent=7,
+                given_up=0,
+                behind=0,
+                trouble="",
+            )
+        ]
 
     async def test(self, name: str) -> str:
         return ""

@@ -18,6 +18,7 @@ from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core.state.model import Job
 from holdfast.driver.people.control import Control
 from holdfast.driver.ports import PermanentError, TemporaryError
+from holdfast.protocol.counts import plural
 from holdfast.protocol.mistakes import BadDocument, Mistake, shown
 from holdfast.telemetry.analysis.alike_stacks import NO_STACK, alike
 
@@ -162,7 +163,8 @@ def too_soon(job: str) -> Problem:
 def none_there(job: str, missing: Mapping[int, str]) -> Problem:
     """503 with the first reason; the others are mostly the same."""
     rank, text = min(missing.items())
-    more = f" (nor of {len(missing) - 1:,} more ranks)" if len(missing) > 1 else ""
+    rest = plural(len(missing) - 1, "more rank")
+    more = f" (nor of {rest})" if len(missing) > 1 else ""
     why = text.removeprefix(NO_STACK)
     sentence = f"there is no stack of rank {rank} of {job}{more}: {why}."
     return Problem(503, sentence, fix=f"How it is: holdfast status {job}")
