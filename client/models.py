@@ -1,6 +1,6 @@
 """What the driver answers, as structs. Written by `python -m holdfast.lab.client`."""
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -130,8 +130,8 @@ class Job(Model, frozen=True, kw_only=True):
     step: int | None
     """Highest step that all ranks are known to have completed."""
     again_from: int | None
-    """While steps are done again after a recovery: the one that its ranks went back to; else null.
-    """
+    """While steps are done again after a recovery: the one that its ranks went back to; else
+    null."""
     stored_step: int | None
     """Of the newest whole checkpoint that its store is known to have; null where there is none."""
     stored_s: float | None

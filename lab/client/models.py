@@ -6,6 +6,7 @@ left out: it is the driver's word.
 
 import types
 from collections.abc import Iterable, Iterator
+from textwrap import wrap
 from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin
 
 import msgspec
@@ -13,9 +14,12 @@ from pydantic import BaseModel
 
 from holdfast.kit.documented import sentences
 
+WIDTH = 90
+"""Characters of a sentence that is on one line with its marks."""
+
 HEAD = '''"""What the driver answers, as structs. Written by `python -m holdfast.lab.client`."""
 
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -121,7 +125,8 @@ def _written(kind: type) -> str:
 
 def _docstring(text: str) -> list[str]:
     rows = [row.strip() for row in text.strip().splitlines()]
-    if len(rows) == 1 and len(rows[0]) <= 90:
+    rows = wrap(rows[0], WIDTH) if len(rows) == 1 else rows
+    if len(rows) == 1:
         return [f'    """{rows[0]}"""']
     end = '    """' if len(rows[-1]) > 90 else ""
     body = [f"    {row}".rstrip() for row in rows[1:]]
