@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from holdfast.cli import asking
-from holdfast.cli.output import TONES
+from holdfast.cli.output import PIPED_COLUMNS, TONES
 from holdfast.cli.top.facts import Facts, Told
 from holdfast.cli.top.screen import TABS, Confirming, Reading, Screen, Typing, items
 from holdfast.cli.words import duration, ranks, sparkline
@@ -43,7 +43,7 @@ def drawn(screen: Screen, facts: Facts, width: int, height: int) -> list[Line]:
     if isinstance(screen.mode, Reading):
         lines = _reading(screen.mode, width, height)
     else:
-        head, foot = list(_head(screen, facts)), list(_foot(screen, width))
+        head, foot = list(_head(screen, facts, width)), list(_foot(screen, width))
         room = max(0, height - len(head) - len(foot))
         body = _table(screen, facts, room)
         lines = [*head, *body, *[Line("")] * (room - len(body)), *foot]
@@ -53,7 +53,7 @@ def drawn(screen: Screen, facts: Facts, width: int, height: int) -> list[Line]:
 def snapshot(facts: Facts) -> list[str]:
     """All of it, for a reader that is no terminal."""
     screen = Screen(job=facts.job)
-    lines = [line.text for line in _head(screen, facts)][:-1]
+    lines = [line.text for line in _head(screen, facts, PIPED_COLUMNS)][:-1]
     for tab, title in enumerate(TABS):
         lines += ["", title.upper()]
         lines += [line.text.rstrip() for line in _rows(Screen(tab=tab), facts, marked=False)]
@@ -63,12 +63,13 @@ def snapshot(facts: Facts) -> list[str]:
 # ---------------------------------------------------------------- head and foot
 
 
-def _head(screen: Screen, facts: Facts) -> Iterator[Line]:
+def _head(screen: Screen, facts: Facts, width: int) -> Iterator[Line]:
     open_ = sum(bool(each["open"]) for each in facts.incidents)
     there = f"{plural(len(facts.jobs), 'job')} · {plural(len(facts.nodes), 'node')}"
     more = f" · {plural(open_, 'open incident')}" if open_ else ""
     yield Line(f"holdfast  {there}{more}  {facts.at}", "bold")
-    yield from _trust(facts)
+    for said in _trust(facts):
+        yield from (Line(part, "yellow") for part in wrapped(said, width))
     job = facts.named(facts.job)
     if job is not None:
         yield from _job(job, facts)
@@ -76,14 +77,14 @@ def _head(screen: Screen, facts: Facts) -> Iterator[Line]:
     yield Line(" ".join(named))
 
 
-def _trust(facts: Facts) -> Iterator[Line]:
+def _trust(facts: Facts) -> Iterator[str]:
     if facts.away:
         of = f"What follows is of {facts.at}. " if facts.at else ""
-        yield Line(f"The driver is away. {of}{plain(facts.away)}", "yellow")
+        yield f"The driver is away. {of}{plain(facts.away)}"
     elif not facts.alive:
-        yield Line("No driver runs here now: this is what it wrote down.", "yellow")
+        yield "No driver runs here now: this is what it wrote down."
     elif facts.stale:
-        yield Line(plain(facts.stale), "yellow")
+        yield plain(facts.stale)
 
 
 def _job(job: Told, facts: Facts) -> Iterator[Line]:

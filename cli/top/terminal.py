@@ -160,8 +160,17 @@ def named(data: bytes) -> Iterator[str]:
             yield KEYS[text[:1]]
             text = text[1:]
         else:
-            plain, _, _ = text.partition(b"\x1b")
-            first = plain.decode(errors="ignore")[:1]
+            first = _character(text)
             if first:
                 yield first
             text = text[max(1, len(first.encode())) :]
+
+
+def _character(data: bytes) -> str:
+    """The one that it begins with; "" where it begins with none."""
+    for size in range(1, 5):
+        try:
+            return data[:size].decode()
+        except UnicodeDecodeError:
+            continue
+    return ""

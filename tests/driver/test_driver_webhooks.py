@@ -106,7 +106,7 @@ async def test_one_that_never_answers_keeps_neither_the_driver_nor_the_others_wa
     told: Told,
 ) -> None:
     with receiver() as quick, receiver() as dead:
-        dead.answers = lambda _: dead.let_go.wait() and 200 or 200
+        dead.answers = lambda _: (dead.let_go.wait() and 200) or 200
         told.tells("dead", dead)
         told.tells("quick", quick)
         client = await told.start()
@@ -122,7 +122,7 @@ async def test_one_that_never_answers_keeps_neither_the_driver_nor_the_others_wa
 
 async def test_a_driver_that_is_killed_while_one_is_slow_loses_nothing(told: Told) -> None:
     with receiver() as slow:
-        slow.answers = lambda number: slow.let_go.wait() and 200 or 200 if number == 2 else 200
+        slow.answers = lambda number: (slow.let_go.wait() and 200) or 200 if number == 2 else 200
         told.tells("slow", slow)
         client = await told.start()
         client.submit(job("one"))
