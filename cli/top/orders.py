@@ -1,12 +1,11 @@
 """Does what was asked for in `top`, and tells what came of it. In a thread: the driver may wait."""
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from holdfast.cli import asking, find
 from holdfast.cli.client import Client, path
 from holdfast.cli.errors import Stopped
+from holdfast.cli.incident import told as incident_lines
 from holdfast.cli.show import sentence
 from holdfast.cli.stack import blocks, missing
 from holdfast.cli.top.screen import Order, Reading
@@ -31,8 +30,7 @@ class Orders:
             case "why":
                 return self._why(order.name)
             case "incident":
-                told = find.client(self._target).get(path("incidents", order.name))
-                return Reading(f"incident {order.name}: {told['summary']}", list(incident(told)))
+                return self._incident(find.client(self._target), order)
             case "stacks":
                 return self._stacks(find.client(self._target), order)
             case "stop":
@@ -49,21 +47,18 @@ class Orders:
         lines = [*told["details"], *map(sentence, told["lines"]), told.get("mind", ""), told["fix"]]
         return Reading(told["headline"], [line for line in lines if line])
 
+    def _incident(self, driver: Client, order: Order) -> Reading:
+        told = driver.get(path("incidents", order.name))
+        story = [driver.get(path("jobs", job, "story"))["lines"] for job in told["jobs"][:1]]
+        lines = list(incident_lines(told, story[0] if story else []))
+        stacks = [
+            line
+            for rank, text in told["stacks"].items()
+            for line in ("", f"rank {rank}", *text.splitlines())
+        ]
+        return Reading(lines[0], [*lines[1:], *stacks])
+
     def _stacks(self, driver: Client, order: Order) -> Reading:
         told = driver.post(path("jobs", order.name, "stacks"), {"ranks": list(order.ranks)})
         lines = [line for block in blocks(told) for line in [*block.splitlines(), ""]]
         return Reading(f"stacks of {order.name}", [*missing(told), *lines])
-
-
-def incident(told: dict[str, Any]) -> Iterator[str]:
-    """What is known of it, a line each."""
-    yield f"{'open' if told['open'] else 'over: ' + told['outcome']}"
-    if told["origin"]:
-        yield f"from {told['origin']} ({told['sure']}): {told['origin_why']}"
-    yield from (f"{each['source']}: {each['text']}" for each in told["evidence"])
-    for each in told["hypotheses"]:
-        state = "chosen" if each["chosen"] else "open" if each["open"] else "closed"
-        yield f"{each['hypothesis']} ({state}): {each['why']}"
-    yield from (f"{stage:11} {took:.2f} s" for stage, took in told["stages_s"].items())
-    for rank, text in told["stacks"].items():
-        yield from ("", f"rank {rank}", *(f"  {line}" for line in text.splitlines()))

@@ -58,7 +58,7 @@ def test_a_job_is_watched_its_stacks_taken_a_node_evicted_and_it_is_stopped(
         seen.keys("\r")
         seen.until("[ranks]", "RANK", "> 0")
         seen.keys("k")
-        seen.until("stacks of speech", "waits (", "sleeps.py:3")
+        seen.until("stacks of speech", "waits (")
         seen.keys("\x1b")
         seen.until("[ranks]")
         held = json.loads(shell.asked("status", "speech", "--json").stdout)["places"][0]["node"]

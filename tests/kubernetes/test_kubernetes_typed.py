@@ -43,6 +43,8 @@ TYPED = {
     "logs": "logs speech --tail 1",
     "stack": "stack speech 0",
     "top": "top speech",
+    "incident": "incident speech",
+    "incidents": "incidents speech",
     "webhook": "webhook",
     "webhook test": "webhook test on-call",
     "evict": "evict node-1 --reason loud",
