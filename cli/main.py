@@ -17,8 +17,10 @@ from holdfast.cli import (
     brake,
     calibrate,
     diagnose,
+    digest,
     driver,
     fact,
+    incident,
     jobs,
     kubernetes,
     lab,
@@ -51,21 +53,9 @@ app = typer.Typer(
 )
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
+_ABOUT_JOBS = (jobs, show, incident, digest, logs, stack, top)
 _ALONE = (warm, runs, checkpoint, webhook)
-for module in (
-    run,
-    driver,
-    jobs,
-    show,
-    logs,
-    stack,
-    top,
-    *_ALONE,
-    *_ABOUT_NODES,
-    lab,
-    bench,
-    kubernetes,
-):
+for module in (run, driver, *_ABOUT_JOBS, *_ALONE, *_ABOUT_NODES, lab, bench, kubernetes):
     module.register(app)
 
 

@@ -18,7 +18,7 @@ Told = Mapping[str, Any]
 
 def of(incident: Told, job: Told, lines: Sequence[Told], *, made: str, version: str) -> str:
     """The whole file. `lines`: of the job's story, all; `made`: when, for people."""
-    return _template().render(
+    made_file: str = _template("report.html").render(
         incident=incident,
         job=job,
         lines=[each for each in lines if each["incident"] == incident["number"]],
@@ -27,6 +27,7 @@ def of(incident: Told, job: Told, lines: Sequence[Told], *, made: str, version: 
         made=made,
         version=version,
     )
+    return made_file
 
 
 def bars(stages_s: Mapping[str, float]) -> list[dict[str, Any]]:
@@ -40,8 +41,18 @@ def bars(stages_s: Mapping[str, float]) -> list[dict[str, Any]]:
     return found
 
 
-def _template() -> Any:
+def digest(told: Told, lines: Sequence[str]) -> str:
+    """The digest as such a file. `lines`: its figures as sentences."""
+    return str(_template("digest.html").render(told=told, lines=lines))
+
+
+def _template(name: str) -> Any:
     loader = FileSystemLoader(Path(__file__).with_name("templates"))
-    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
-    made.filters["visible"] = lambda value: visible(str(value))
-    return made.get_template("report.html")
+    made = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        finalize=lambda value: visible(value) if isinstance(value, str) else value,
+    )
+    return made.get_template(name)

@@ -41,6 +41,7 @@ NAMES: Mapping[str, str] = {
     "POST /brake/release": "release_brake",
     "GET /incidents": "incidents",
     "GET /incidents/{number}": "incident",
+    "GET /digest": "digest",
     "GET /webhooks": "webhooks",
     "POST /webhooks/{webhook}/test": "test_webhook",
     "GET /schema": "schema",

@@ -103,6 +103,7 @@ class Story:
             await self._asked(f"GET /nodes{name}")
         for name in ("GET /incidents", "GET /incidents/{number}", "GET /evidence"):
             await self._asked(name)
+        await self._asked("GET /digest")
         await self._asked("GET /webhooks")
         await self._asked("POST /webhooks/{webhook}/test")
         for name in ("/healthz", "/readyz", "/metrics"):

@@ -97,10 +97,10 @@ def test_text_tells_what_was_seen_in_order() -> None:
 
 
 def test_an_incident_that_is_not_there_is_refused_with_those_that_are() -> None:
-    with pytest.raises(Stopped, match="speech had no incident 9.") as stopped:
+    with pytest.raises(Stopped, match="speech had no incident 9") as stopped:
         incident._chosen([INCIDENT], "speech", 9)
     assert stopped.value.fix == "There is 1."
-    with pytest.raises(Stopped, match="speech had no incident."):
+    with pytest.raises(Stopped, match="speech had no incident"):
         incident._chosen([], "speech", None)
     assert incident._chosen([INCIDENT], "speech", None) is INCIDENT
 

@@ -45,6 +45,7 @@ TYPED = {
     "top": "top speech",
     "incident": "incident speech",
     "incidents": "incidents speech",
+    "digest": "digest",
     "webhook": "webhook",
     "webhook test": "webhook test on-call",
     "evict": "evict node-1 --reason loud",

@@ -11,6 +11,7 @@ from holdfast.driver.adapters.rest import (
     brake,
     calibrations,
     diagnoses,
+    digests,
     docs,
     events,
     evidence,
@@ -51,7 +52,17 @@ def routes() -> Iterator[BaseRoute]:
     signature read once more when the first request comes, .03 s of a driver's start.
     """
     about_jobs = (jobs, attempts, logs, stacks, stories, evidence, facts)
-    for module in (*about_jobs, nodes, diagnoses, calibrations, brake, incidents, webhooks, events):
+    for module in (
+        *about_jobs,
+        nodes,
+        diagnoses,
+        calibrations,
+        brake,
+        incidents,
+        digests,
+        webhooks,
+        events,
+    ):
         yield from module.router.routes
     yield from system.schema_router.routes
     yield from system.router.routes

@@ -21,6 +21,7 @@ PARAMETERS: dict[str, Any] = {
     "number": 1,
     "diagnosis": 12,
     "webhook": "on-call",
+    "since_s": 604800,
     "rank": 5,
     "Idempotency-Key": "speech-1",
     "limit": 50,

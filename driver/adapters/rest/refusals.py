@@ -263,6 +263,7 @@ REFUSALS: dict[str, Refusals] = {
         "no-such-incident": not_found("incident", "1", ["2", "3"]),
         "no-number": _no_number("number"),
     },
+    "GET /digest": _PERSON | {"bad-query": _out_of_bounds("since_s", 0, 1)},
     "GET /webhooks": _PERSON,
     "POST /webhooks/{webhook}/test": _PERSON
     | {

@@ -38,6 +38,7 @@ RIGHTS: dict[str, Right] = {
     "POST /brake/release": Right.CHANGE_NODES,
     "GET /incidents": Right.SEE_JOBS,
     "GET /incidents/{number}": Right.SEE_JOBS,
+    "GET /digest": Right.SEE_JOBS,
     "GET /webhooks": Right.SEE_NODES,
     "POST /webhooks/{webhook}/test": Right.CHANGE_NODES,
     "GET /events": Right.SEE_JOBS,
