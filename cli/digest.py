@@ -61,18 +61,12 @@ def seconds(typed: str) -> float:
 def _show(told: dict[str, Any]) -> None:
     for line in lines(told):
         say(line)
-    if told["kinds"]:
-        say("")
-        rows = (
-            (e["kind"], e["incidents"], e["faults"], duration(e["lost_s"])) for e in told["kinds"]
-        )
-        table(("kind", "incidents", "faults", "lost"), rows)
-    if told["nodes"]:
-        say("")
-        rows = (
-            (e["node"], e["incidents"], e["evicted"], duration(e["lost_s"])) for e in told["nodes"]
-        )
-        table(("node", "incidents", "evicted", "lost"), rows)
+    for what, first in (("kinds", "kind"), ("nodes", "node")):
+        if told[what]:
+            say("")
+            second = {"kind": "faults", "node": "evicted"}[first]
+            columns = (first, "incidents", second, "lost_s")
+            table((first, "incidents", second, "lost"), _rows(told[what], columns))
 
 
 def _rows(told: list[dict[str, Any]], columns: tuple[str, ...]) -> list[list[object]]:

@@ -7,11 +7,10 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from holdfast.client.operations import AsyncOperations
-
 from holdfast.client import models
 from holdfast.client.asking import TIMEOUT_S
 from holdfast.client.following import Event, Following
+from holdfast.client.operations import AsyncOperations
 from holdfast.client.sync import AWAY_S, FINISHED, Client, document
 
 T = TypeVar("T")

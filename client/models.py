@@ -582,6 +582,46 @@ class IncidentList(Model, frozen=True, kw_only=True):
     items: list[Incident]
 
 
+class CostlyKind(Model, frozen=True, kw_only=True):
+    """Faults of one kind."""
+
+    kind: str
+    incidents: int
+    faults: int
+    lost_s: float
+    """Until jobs trained on; what has not come back yet counts nothing."""
+
+
+class CostlyNode(Model, frozen=True, kw_only=True):
+    """A node that had part in faults."""
+
+    node: str
+    incidents: int
+    evicted: int
+    lost_s: float
+
+
+class Digest(Model, frozen=True, kw_only=True):
+    """What happened in the last `since_s` seconds."""
+
+    since_s: float
+    submitted: int
+    by_phase: dict[str, int]
+    """Jobs that ran or ended in that time, by the phase that they have now."""
+    faults: int
+    lost_s: float
+    """To all incidents, those that a person asked for among them."""
+    steps_lost: int
+    kinds: list[CostlyKind]
+    """What cost most first."""
+    nodes: list[CostlyNode]
+    """At most ten, what cost most first."""
+    open: list[int]
+    """Numbers of the incidents that are not over."""
+    whole: bool
+    """No incident of that time may have been forgotten: the driver keeps the latest alone."""
+
+
 class Webhook(Model, frozen=True, kw_only=True):
     """A receiver, without its address, which may be a secret."""
 

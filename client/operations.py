@@ -330,6 +330,15 @@ class Operations(Asks):
         told: models.Incident = self._ask("GET", ("v1alpha1", "incidents", number), models.Incident)
         return told
 
+    def digest(self, *, since_s: float | None = None) -> models.Digest:
+        """Jobs, faults by kind, and the nodes that cost most, of the last week or another
+        time.
+        """
+        told: models.Digest = self._ask(
+            "GET", ("v1alpha1", "digest"), models.Digest, query={"since_s": since_s}
+        )
+        return told
+
     def webhooks(self) -> list[models.Webhook]:
         """Who is told what happens, and how that goes."""
         told: list[models.Webhook] = (
@@ -661,6 +670,15 @@ class AsyncOperations(AsksLater):
         """One incident with its evidence and the stacks that were taken."""
         told: models.Incident = await self._ask(
             "GET", ("v1alpha1", "incidents", number), models.Incident
+        )
+        return told
+
+    async def digest(self, *, since_s: float | None = None) -> models.Digest:
+        """Jobs, faults by kind, and the nodes that cost most, of the last week or another
+        time.
+        """
+        told: models.Digest = await self._ask(
+            "GET", ("v1alpha1", "digest"), models.Digest, query={"since_s": since_s}
         )
         return told
 

@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.client.operations import Operations
-
 from holdfast.cli.client import path
 from holdfast.client import models
 from holdfast.client.asking import TIMEOUT_S, Driver
 from holdfast.client.errors import ours
 from holdfast.client.following import Event, Following
+from holdfast.client.operations import Operations
 from holdfast.client.pausing import pause
 
 FINISHED = frozenset({"Succeeded", "Failed", "Stopped"})

@@ -40,7 +40,8 @@ def interface() -> list[Operation]:
 def _answers() -> Any:
     for route in routes():
         assert isinstance(route, APIRoute)
-        (method,) = route.methods or ()
+        assert route.methods
+        (method,) = route.methods
         name = f"{method} {route.path.removeprefix(PREFIX)}"
         kind = ANSWERED.get(name, route.response_model)
         yield name, None if kind is str else kind

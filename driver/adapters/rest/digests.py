@@ -17,7 +17,7 @@ WEEK_S = 604_800.0
 MOST_S = 366 * 86_400.0
 
 
-class KindView(View):
+class CostlyKindView(View):
     """Faults of one kind."""
 
     kind: str
@@ -27,7 +27,7 @@ class KindView(View):
     """Until jobs trained on; what has not come back yet counts nothing."""
 
 
-class WorstView(View):
+class CostlyNodeView(View):
     """A node that had part in faults."""
 
     node: str
@@ -47,9 +47,9 @@ class DigestView(View):
     lost_s: float
     """To all incidents, those that a person asked for among them."""
     steps_lost: int
-    kinds: list[KindView]
+    kinds: list[CostlyKindView]
     """What cost most first."""
-    nodes: list[WorstView]
+    nodes: list[CostlyNodeView]
     """At most ten, what cost most first."""
     open: list[int]
     """Numbers of the incidents that are not over."""
@@ -74,8 +74,8 @@ def digest_view(state: State, *, now: float, since_s: float) -> DigestView:
     return DigestView(
         since_s=since_s,
         **found.jobs._asdict(),
-        kinds=[KindView(**each._asdict()) for each in found.kinds],
-        nodes=[WorstView(**each._asdict()) for each in found.nodes],
+        kinds=[CostlyKindView(**each._asdict()) for each in found.kinds],
+        nodes=[CostlyNodeView(**each._asdict()) for each in found.nodes],
         open=found.open,
         whole=found.whole,
     )
