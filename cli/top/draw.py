@@ -45,7 +45,7 @@ def drawn(screen: Screen, facts: Facts, width: int, height: int) -> list[Line]:
     else:
         head, foot = list(_head(screen, facts, width)), list(_foot(screen, width))
         room = max(0, height - len(head) - len(foot))
-        body = _table(screen, facts, room)
+        body = _table(screen, facts, room) if facts.at else []
         lines = [*head, *body, *[Line("")] * (room - len(body)), *foot]
     return [Line(cut(each.text, width), each.style) for each in lines[:height]]
 
@@ -65,6 +65,10 @@ def snapshot(facts: Facts) -> list[str]:
 
 def _head(screen: Screen, facts: Facts, width: int) -> Iterator[Line]:
     open_ = sum(bool(each["open"]) for each in facts.incidents)
+    if not facts.at:
+        yield Line("holdfast  asks the driver", "bold")
+        yield from (Line(part, "yellow") for said in _trust(facts) for part in wrapped(said, width))
+        return
     there = f"{plural(len(facts.jobs), 'job')} · {plural(len(facts.nodes), 'node')}"
     more = f" · {plural(open_, 'open incident')}" if open_ else ""
     yield Line(f"holdfast  {there}{more}  {facts.at}", "bold")
