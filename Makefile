@@ -14,7 +14,7 @@ PYTEST_DRIVER := -m pytest -n 4 --dist worksteal
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-kubernetes test test-driver test-kubernetes slowest control-plane stores check lint types layers format crd examples pins clean
+.PHONY: help setup demo demo-kubernetes test test-driver test-kubernetes slowest control-plane stores check lint types layers format crd examples client pins clean
 
 help: ## Say what each target does
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ crd: $(STAMP) ## Write the custom resource definition anew from the job spec
 
 examples: $(STAMP) ## Record the examples of the REST interface anew
 	@$(BIN)/python -m holdfast.lab.recorded
+
+client: $(STAMP) ## Write what the client for Python knows of the REST interface anew
+	@$(BIN)/python -m holdfast.lab.client
 
 pins: $(STAMP) ## Choose library versions anew and write requirements/pins.txt
 	@$(UV) pip compile --quiet --all-extras --no-annotate --no-header --no-emit-index-url --no-emit-find-links --output-file requirements/pins.txt pyproject.toml

@@ -34,6 +34,10 @@ class Source(Protocol):
         """Nodes, links and versions against which most is held, at most so many of each."""
         ...
 
+    def digest(self, since_s: float) -> dict[str, Any]:
+        """What happened in the last seconds."""
+        ...
+
     def readiness(self) -> Readiness:
         """Whether the driver takes new work, and decides. Without one nothing is stale: it is said
         that none runs.
@@ -107,6 +111,10 @@ class Live:
 
     def worst(self, most: int) -> dict[str, Any]:
         found: dict[str, Any] = self._client.get(path("evidence"), limit=most)
+        return found
+
+    def digest(self, since_s: float) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get(path("digest"), since_s=since_s)
         return found
 
     def readiness(self) -> Readiness:

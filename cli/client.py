@@ -98,7 +98,7 @@ class Client:
         self._timeout_s = timeout_s
 
     def get(self, where: str, **query: object) -> Any:
-        return self._ask("GET", where, query=query)
+        return self.ask("GET", where, query=query)
 
     def readiness(self) -> "Readiness":
         """Whether the driver takes new work."""
@@ -115,23 +115,30 @@ class Client:
         headers: Mapping[str, str] | None = None,
         **query: object,
     ) -> Any:
-        return self._ask("POST", where, query=query, body=body, headers=headers or {})
+        return self.ask("POST", where, query=query, body=body, headers=headers or {})
 
     def delete(self, where: str) -> Any:
-        return self._ask("DELETE", where)
+        return self.ask("DELETE", where)
 
     def stream(
-        self, where: str, *, headers: Mapping[str, str] | None = None, **query: object
+        self,
+        where: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float | None = None,
+        **query: object,
     ) -> "Stream":
-        """A long answer, piece by piece as it comes, until the driver ends it."""
+        """A long answer, piece by piece as it comes, until the driver ends it. `timeout_s`: how
+        long it may be silent.
+        """
         asked = self._asked("GET", _with_query(where, query), None, headers)
-        connection, response = self._answer(asked, None)
+        connection, response = self._answer(asked, timeout_s)
         if response.status >= 400:
             with closing(connection):
                 raise Problem(response.status, _decoded(response.read()))
         return Stream(connection, response, self._gone)
 
-    def _ask(
+    def ask(
         self,
         method: str,
         where: str,
@@ -140,6 +147,7 @@ class Client:
         body: object = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
+        """One question. JSON is given as its values, else the answer is text."""
         asked = self._asked(method, _with_query(where, query or {}), body, headers)
         connection, response = self._answer(asked, self._timeout_s)
         with closing(connection):

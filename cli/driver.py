@@ -41,6 +41,10 @@ def driver(
             help="The journal, where it is not to be in DIR; its password by PGPASSFILE.",
         ),
     ] = "",
+    webhooks: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Who is told what happens: YAML or JSON."),
+    ] = None,
     standby: Annotated[
         bool, typer.Option("--standby", help="Wait while another driver on that journal leads.")
     ] = False,
@@ -50,6 +54,7 @@ def driver(
 ) -> int:
     """Run a driver until Ctrl-C, with --local-nodes together with nodes of this machine."""
     options = _options(listen, journal, standby=standby, tls=tls)
+    options += ["--webhooks", str(webhooks)] if webhooks else []
     if local_nodes:
         if keeper:
             raise misused("--keeper: --local-nodes starts a keeper of its own.", "Leave out one.")

@@ -10,6 +10,7 @@ from holdfast.cli.client import Problem, path
 from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json, last_word, say, table, toned
 from holdfast.cli.shared import Json, State, Url, client, examples, same, text
+from holdfast.cli.tabular import As, Format, write
 from holdfast.page.words import duration, outcome
 from holdfast.protocol import exitcodes
 
@@ -95,6 +96,7 @@ def jobs(
     name: Annotated[
         str | None, typer.Option(help="A name or a pattern, such as train-*.", callback=text)
     ] = None,
+    form: As = Format.TABLE,
     url: Url = None,
     state: State = None,
     json: Json = False,
@@ -105,6 +107,9 @@ def jobs(
     found = asked.jobs(phase=phases or None, label=label, name=name)
     if json:
         as_json(found)
+        return
+    if form is not Format.TABLE:
+        write(found, form)
         return
     if not found:
         say("no job matches" if phase or label or name else "no jobs")

@@ -17,9 +17,11 @@ from holdfast.cli import (
     brake,
     calibrate,
     diagnose,
+    digest,
     driver,
     fact,
     goodput,
+    incident,
     jobs,
     kubernetes,
     lab,
@@ -30,7 +32,10 @@ from holdfast.cli import (
     ranks,
     runs,
     show,
+    stack,
+    top,
     warm,
+    webhook,
 )
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, complain
@@ -53,9 +58,9 @@ app = typer.Typer(
 )
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
-_ABOUT_JOBS = (jobs, show, goodput, logs)
-_TO_LOOK_AT = (page, ranks, pictures, trace)
-_ALONE = (warm, runs, checkpoint)
+_ABOUT_JOBS = (jobs, show, incident, goodput, digest, logs)
+_TO_LOOK_AT = (page, top, ranks, stack, pictures, trace)
+_ALONE = (warm, runs, checkpoint, webhook)
 for module in (
     run,
     driver,

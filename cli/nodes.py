@@ -9,6 +9,7 @@ from holdfast.cli import worst as worst_
 from holdfast.cli.client import path
 from holdfast.cli.output import as_json, last_word, say, table, toned
 from holdfast.cli.shared import Json, State, Url, client, examples, group, text
+from holdfast.cli.tabular import As, Format, write
 from holdfast.page.words import outcome, ranks
 from holdfast.protocol.counts import plural
 
@@ -44,7 +45,9 @@ def register(app: typer.Typer) -> None:
             'holdfast nodes restore node-2 --reason "new cable"',
         ),
     )
-    nodes.command("list", epilog=examples("holdfast nodes list"))(list_nodes)
+    nodes.command(
+        "list", epilog=examples("holdfast nodes list", "holdfast nodes list --format csv")
+    )(list_nodes)
     for name, act, reason in (("evict", evict, "loud fan"), ("restore", restore, "new cable")):
         for place, words in ((nodes, f"nodes {name}"), (app, name)):
             typed = f'holdfast {words} node-2 --reason "{reason}"'
@@ -64,15 +67,20 @@ def _nodes(
     if worst is not None:
         worst_.show(worst, url, state, json=json)
     elif context.invoked_subcommand is None:
-        list_nodes(url, state, json)
+        list_nodes(Format.TABLE, url, state, json)
 
 
-def list_nodes(url: Url = None, state: State = None, json: Json = False) -> None:
+def list_nodes(
+    form: As = Format.TABLE, url: Url = None, state: State = None, json: Json = False
+) -> None:
     """List the nodes and what each is doing."""
     asked, alive = asking.source(url, state)
     nodes = asked.nodes()
     if json:
         as_json(nodes)
+        return
+    if form is not Format.TABLE:
+        write(nodes, form)
         return
     table(
         ("node", "state", "rack", "job", "ranks", "strikes", "why"),

@@ -95,6 +95,11 @@ class Recorded:
 
         return _plain(worst_of(self._state, now=self._now_s, most=most))
 
+    def digest(self, since_s: float) -> dict[str, Any]:
+        from holdfast.driver.adapters.rest.digests import digest_view
+
+        return _plain(digest_view(self._state, now=self._now_s, since_s=since_s))
+
     @cached_property
     def _now_s(self) -> float:
         """What the driver's time would be now: the last entry has that and the time of day."""

@@ -13,6 +13,7 @@ import msgspec
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.state.doing import Doing
+from holdfast.driver.core.state.turned import Turned
 from holdfast.kit.errors import PermanentError as PermanentError
 from holdfast.kit.errors import TemporaryError as TemporaryError
 from holdfast.protocol.messages import Desired, Hello, Observed
@@ -77,6 +78,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...] = ()
     incident: int | None = None
     doing: dict[str, Doing] = {}  # what jobs do from now on, where that is not what they did
+    turned: tuple[Turned, ...] = ()  # what people want to be told of
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
@@ -202,6 +204,18 @@ class LastLinesStore(Protocol):
 
     def kept(self, job: str, rank: int) -> Kept | None:
         """What is kept of a rank. Raises `TemporaryError`."""
+        ...
+
+
+class PositionStore(Protocol):
+    """How far whoever follows the journal has come, by name."""
+
+    def position(self, name: str) -> int | None:
+        """The sequence that was kept last; None: it never followed. Raises `TemporaryError`."""
+        ...
+
+    async def keep_position(self, name: str, sequence: int) -> None:
+        """Make it durable, while the term is ours. Raises `TemporaryError`, `PermanentError`."""
         ...
 
 

@@ -160,6 +160,7 @@ async def _serve_on(
             journal=journal,
             last_lines=journal,
             entries=journal,
+            positions=journal,
             outside=around,
             clock=clock,
         )

@@ -97,6 +97,8 @@ class Settings(BaseSettings):
     """Seconds between looks of the detectors at the clock, for what shows by its absence."""
     die_with_fd: int | None = None
     """End when this inherited descriptor is at its end: whoever started us is gone."""
+    webhooks: Path | None = None
+    """YAML or JSON file of who is told what happens, by a POST each; see docs/webhooks.md."""
     log_level: str = Field(default="info", pattern="^(debug|info|warning|error)$")
     """Least level of the lines on stderr."""
 

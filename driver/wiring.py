@@ -5,6 +5,7 @@ Made by `driver.main` once it may lead. Must not serve: that is its caller's.
 
 import asyncio
 import math
+from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp
 
@@ -21,12 +22,15 @@ from holdfast.driver.journal.pruning import Pruner
 from holdfast.driver.lead.standby import STEP_DOWN_S
 from holdfast.driver.loop import Loop
 from holdfast.driver.people.control import Control
-from holdfast.driver.ports import EntryStore, Journal, LastLinesStore
+from holdfast.driver.ports import EntryStore, Journal, LastLinesStore, PositionStore
 from holdfast.driver.serve.probes import Readiness
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Settings as WatchSettings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
+
+if TYPE_CHECKING:  # who tells nobody does not wait for its HTTP client
+    from holdfast.driver.follow.webhooks.receivers import Receivers
 
 
 class Driver:
@@ -39,6 +43,7 @@ class Driver:
         journal: Journal,
         last_lines: LastLinesStore,
         entries: EntryStore,
+        positions: PositionStore,
         outside: Outside,
         clock: Clock,
     ) -> None:
@@ -72,6 +77,7 @@ class Driver:
             emit=self.loop.post,
             now=running.now,
         )
+        self._webhooks = _receivers(settings, self.loop, journal, positions, clock)
         self.control = Control(
             self.loop,
             journal=journal,
@@ -86,6 +92,7 @@ class Driver:
             hindrance=outside.cluster.hindrance,
             executors_first=outside.cluster.executors_first,
             figures=outside.figures,
+            webhooks=self._webhooks,
         )
 
     def app(self) -> ASGIApp:
@@ -129,6 +136,7 @@ class Driver:
             group.create_task(self._pruner.run()),
             group.create_task(self._feed.tick(self._settings.watch_period_s)),
             group.create_task(self._feed.facts(self._outside.cluster)),
+            *(self._webhooks.start(group) if self._webhooks else ()),
         ]
 
     def leave(self) -> None:
@@ -137,6 +145,29 @@ class Driver:
             task.cancel()
         if self._effects is not None:
             self._effects.leave()
+
+
+def _receivers(
+    settings: Settings, loop: Loop, journal: Journal, positions: PositionStore, clock: Clock
+) -> "Receivers | None":
+    """None where nobody is to be told. Raises `PermanentError` with what is wrong in the file."""
+    if settings.webhooks is None:
+        return None
+    from holdfast.driver.follow.webhooks import file, receivers, sender
+
+    return receivers.Receivers(
+        [
+            sender.Sender(
+                hook,
+                journal=journal,
+                positions=positions,
+                newest=lambda: loop.sequence,
+                beyond=loop.committed_beyond,
+                clock=clock,
+            )
+            for hook in file.read(settings.webhooks)
+        ]
+    )
 
 
 def _policy(settings: Settings) -> Policy:

@@ -18,6 +18,7 @@ from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.doing import doings
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.transitions import IllegalTransition
+from holdfast.driver.core.state.turned import turned
 from holdfast.driver.core.turn import Decision, Turn
 from holdfast.driver.journal.rank_tables import RankTables
 from holdfast.driver.people.admission import Refusal, refuse
@@ -113,6 +114,13 @@ class Draft(msgspec.Struct, kw_only=True):
             nodes=decision.nodes,
             incident=decision.incident,
             doing=doings(self.state, decision.state, decision.jobs, decision.incident),
+            turned=turned(
+                self.state,
+                decision.state,
+                jobs=decision.jobs,
+                nodes=decision.nodes,
+                why=decision.why,
+            ),
         )
         self.entries.append(entry)
         self.state = decision.state

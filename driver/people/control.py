@@ -8,6 +8,7 @@ the loop as an event and comes back as the journal entry that it became.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.state.model import State
@@ -18,6 +19,9 @@ from holdfast.driver.ports import Entry, Figure, Journal, Key, LastLinesStore, N
 from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
+
+if TYPE_CHECKING:  # it brings an HTTP client along
+    from holdfast.driver.follow.webhooks.receivers import Receivers
 
 
 class Control:
@@ -39,6 +43,7 @@ class Control:
         hindrance: Callable[[str], str] = lambda _: "",
         executors_first: bool = True,
         figures: Callable[[], Iterable[Figure]] = tuple,
+        webhooks: "Receivers | None" = None,
     ) -> None:
         self._loop = loop
         self.journal = journal
@@ -49,6 +54,7 @@ class Control:
         self.settings = settings
         self.clock = clock
         self.ledger = Ledger()  # where the time of jobs went
+        self.webhooks = webhooks  # None where nobody is told
         self.figures = figures  # what Prometheus is told of the cluster
         self.away = away  # why nothing is known of nodes now, in a sentence; "" if all is well
         self.absent = absent  # why nodes that the cluster has are not there, by name

@@ -108,10 +108,14 @@ class Story:
         looked = ("ranks", "view3d", "spans", "attempts", "story", "why", "goodput")
         for name in (*looked, "ranks/{rank}/logs"):
             await self._asked(f"GET /jobs/{{job}}/{name}")
+        await self._asked("POST /jobs/{job}/stacks", {"ranks": [0, 1, 5]})
         for name in ("", "/{node}", "/{node}/why"):
             await self._asked(f"GET /nodes{name}")
         for name in ("GET /incidents", "GET /incidents/{number}", "GET /evidence", "GET /goodput"):
             await self._asked(name)
+        await self._asked("GET /digest")
+        await self._asked("GET /webhooks")
+        await self._asked("POST /webhooks/{webhook}/test")
         for name in ("/healthz", "/readyz", "/metrics"):
             await self._asked(f"GET {name}")
         await self._asked("POST /codes")
@@ -259,7 +263,8 @@ class Story:
     async def _asked(self, name: str, body: Any = None) -> None:
         """Ask, and keep the answer."""
         method, path = name.split()
-        url = path.format(job=NAME, node="node-4", number=1, rank=5, diagnosis=self._diagnosis)
+        named = {"number": 1, "rank": 5, "diagnosis": self._diagnosis, "webhook": "on-call"}
+        url = path.format(job=NAME, node="node-4", **named)
         url = f"http://driver{url}" if path in ("/healthz", "/readyz", "/metrics") else url
         sent = {} if body is None else {"json": body}
         answer = await self.driver.ask(method, url, **sent)

@@ -5,7 +5,11 @@ beside this file). `ARCHITECTURE.md` says on one page what each is for and what 
 """
 
 from collections.abc import Callable
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from holdfast.client import AsyncClient as AsyncClient
+    from holdfast.client import Client as Client
 
 __version__ = "0.1.0"
 
@@ -22,3 +26,12 @@ def run(function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _
     from holdfast.telemetry.reentry import run_again
 
     return run_again(lambda: function(*args, **kwargs))
+
+
+def __getattr__(name: str) -> Any:
+    """`Client` and `AsyncClient`, loaded once somebody asks: ranks import us, too."""
+    if name not in ("Client", "AsyncClient"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from holdfast import client
+
+    return getattr(client, name)

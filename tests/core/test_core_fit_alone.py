@@ -31,6 +31,7 @@ LOOKS = {
     "core/testing/afterwards.py": "moves the facet; whose tests they were",
     "core/testing/off_the_job.py": "whose tests they are",
     "core/turn.py": "moves the facets",
+    "core/state/turned.py": "whether people are to be told that it turned",
     "adapters/rest/against.py": "words",
     "adapters/rest/nodes.py": "words",
     "adapters/rest/telling.py": "words",

@@ -106,6 +106,7 @@ def started(tmp_path: Path) -> Iterator[Started]:
             journal=journal,
             last_lines=journal,
             entries=journal,
+            positions=journal,
             outside=outside,
             clock=clock,
         )

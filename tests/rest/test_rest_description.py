@@ -97,7 +97,8 @@ async def test_what_is_shown_is_what_is_answered(driver: Driver) -> None:
         if method in ("POST", "DELETE") or name == "GET /events":
             continue
         url = path if path in ("/healthz", "/readyz", "/metrics") else PREFIX + path
-        url = url.format(job="speech-7b", node="node-1", number=9, rank=1, diagnosis=9)
+        named = {"number": 9, "rank": 1, "diagnosis": 9, "webhook": "on-call"}
+        url = url.format(job="speech-7b", node="node-1", **named)
         answer = await asyncio.wait_for(driver.http.request(method, url), DEADLINE_S)
         succeeded += answer.is_success
         content = operation["responses"][str(answer.status_code)]["content"]

@@ -16,7 +16,8 @@ def url_of(operation: str) -> tuple[str, str]:
     """Its method and path, about nothing that there is."""
     method, path = operation.split()
     whole = path if path in OPEN else PREFIX + path
-    return method, whole.format(job="speech", node="node-1", number=9, rank=1, diagnosis=9)
+    named = {"number": 9, "rank": 1, "diagnosis": 9, "webhook": "on-call"}
+    return method, whole.format(job="speech", node="node-1", **named)
 
 
 async def test_a_parameter_that_an_operation_does_not_have_is_refused(driver: Driver) -> None:

@@ -19,6 +19,7 @@ from holdfast.driver.adapters.rest import (
     calibrations,
     codes,
     diagnoses,
+    digests,
     docs,
     events,
     evidence,
@@ -31,8 +32,10 @@ from holdfast.driver.adapters.rest import (
     problems,
     ranks,
     spans,
+    stacks,
     stories,
     system,
+    webhooks,
 )
 from holdfast.driver.adapters.rest.guard import PREFIX
 from holdfast.driver.adapters.rest.pages import Pages
@@ -59,8 +62,9 @@ def routes() -> Iterator[BaseRoute]:
     """As their modules made them, each with its whole path: `include_router` would have every
     signature read once more when the first request comes, .03 s of a driver's start.
     """
-    about_jobs = (jobs, ranks, attempts, logs, spans, stories, evidence, facts, goodput)
-    for module in (*about_jobs, nodes, diagnoses, calibrations, brake, incidents, events, codes):
+    of_jobs = (jobs, ranks, attempts, logs, spans, stacks, stories, evidence, facts, goodput)
+    of_nodes = (nodes, diagnoses, calibrations, brake)
+    for module in (*of_jobs, *of_nodes, incidents, digests, webhooks, events, codes):
         yield from module.router.routes
     yield from system.schema_router.routes
     yield from system.router.routes
@@ -80,6 +84,7 @@ def make_app(control: Control) -> FastAPI:
     app.state.rank_answers = {}
     app.add_middleware(Counted, requests=app.state.metrics.requests)
     app.state.pages = Pages(control, events.written)
+    app.state.sampler = stacks.Sampler(control)
     app.state.facts = Here(control)
     app.state.crowd = Crowd(control.clock)
     app.state.sessions = Sessions(_own_token(control.settings), control.clock)

@@ -17,6 +17,7 @@ from holdfast.driver.adapters.rest.facts import JOB_FACT_SCHEMA, NODE_FACT_SCHEM
 from holdfast.driver.adapters.rest.problems import MEDIA_TYPE, ProblemView, queried
 from holdfast.driver.adapters.rest.ranks import Ranks, View3d
 from holdfast.driver.adapters.rest.refusals import REFUSALS, Refusals, not_known
+from holdfast.driver.adapters.rest.stacks import SCHEMA as STACKS_SCHEMA
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol import jobspec
 
@@ -77,7 +78,7 @@ def _problems(refusals: Refusals, instance: str) -> Iterator[tuple[str, Document
 
 
 def _instance(path: str) -> str:
-    names = ("job", "node", "number", "rank", "diagnosis")
+    names = ("job", "node", "number", "rank", "diagnosis", "webhook")
     return path.format(**{name: PARAMETERS[name] for name in names})
 
 
@@ -108,6 +109,7 @@ SCHEMAS: dict[str, Document] = {
     "POST /nodes/{node}/maintain": NOTICE_SCHEMA,
     "POST /nodes/{node}/facts": NODE_FACT_SCHEMA,
     "POST /jobs/{job}/facts": JOB_FACT_SCHEMA,
+    "POST /jobs/{job}/stacks": STACKS_SCHEMA,
     "POST /diagnoses": NODES_SCHEMA,
     "POST /brake/apply": REASON_SCHEMA,
     "POST /brake/release": REASON_SCHEMA,

@@ -20,6 +20,8 @@ PARAMETERS: dict[str, Any] = {
     "node": "node-4",
     "number": 1,
     "diagnosis": 12,
+    "webhook": "on-call",
+    "since_s": 604800,
     "rank": 5,
     "Idempotency-Key": "speech-1",
     "limit": 50,

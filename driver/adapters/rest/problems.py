@@ -131,7 +131,11 @@ def answer(
 
 async def _problem(request: Request, error: Exception) -> Response:
     assert isinstance(error, Problem)
-    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "5"}}
+    headers = {
+        401: {"WWW-Authenticate": "Bearer"},
+        429: {"Retry-After": "1"},
+        503: {"Retry-After": "5"},
+    }
     return answer(request, error, headers.get(error.status))
 
 

@@ -21,6 +21,14 @@ from holdfast.driver.adapters.rest.problems import (
     of_rebuff,
     which,
 )
+from holdfast.driver.adapters.rest.stacks import (
+    checked_ranks,
+    no_rank,
+    none_there,
+    not_running,
+    too_soon,
+)
+from holdfast.driver.adapters.rest.webhooks import not_taken
 from holdfast.driver.core.events import JobSubmitted, Plan
 from holdfast.driver.people.access import NotAllowed, no_token, wrong_token
 from holdfast.driver.people.admission import Refusal, of_defect
@@ -152,6 +160,18 @@ REFUSALS: dict[str, Refusals] = {
         "unreadable": unreadable("node node-3: its executor is not connected"),
     },
     "GET /jobs/{job}/spans": _PERSON | _NO_JOB | {"bad-query": _out_of_bounds("limit", 0, 1)},
+    "POST /jobs/{job}/stacks": _PERSON
+    | _BODY
+    | _NO_JOB
+    | {
+        "no-ranks": _told(lambda: checked_ranks(None)),
+        "no-such-rank": no_rank("speech-7b", 8, 9),
+        "not-running": not_running("speech-7b", "Suspended"),
+        "too-soon": too_soon("speech-7b"),
+        "no-stack": none_there(
+            "speech-7b", {5: "no stack: node node-3: its executor is not connected"}
+        ),
+    },
     "GET /jobs/{job}/story": _PERSON | _NO_JOB | _AFTER,
     "GET /jobs/{job}/why": _PERSON | _NO_JOB,
     "GET /nodes": _PERSON,
@@ -248,6 +268,13 @@ REFUSALS: dict[str, Refusals] = {
     | {
         "no-such-incident": not_found("incident", "1", ["2", "3"]),
         "no-number": _no_number("number"),
+    },
+    "GET /digest": _PERSON | {"bad-query": _out_of_bounds("since_s", 0, 1)},
+    "GET /webhooks": _PERSON,
+    "POST /webhooks/{webhook}/test": _PERSON
+    | {
+        "no-such-webhook": not_found("webhook", "on-cal", ["on-call", "chat"]),
+        "not-taken": not_taken("on-call", "it did not answer within 10 s"),
     },
     "GET /events": _PERSON | _AFTER,
     "GET /schema": {},

@@ -19,6 +19,7 @@ RIGHTS: dict[str, Right] = {
     "GET /jobs/{job}/attempts": Right.SEE_JOB,
     "GET /jobs/{job}/ranks/{rank}/logs": Right.READ_LOGS,
     "GET /jobs/{job}/spans": Right.SEE_JOB,
+    "POST /jobs/{job}/stacks": Right.READ_LOGS,
     "GET /jobs/{job}/story": Right.SEE_JOB,
     "GET /jobs/{job}/why": Right.SEE_JOB,
     "GET /jobs/{job}/goodput": Right.SEE_JOB,
@@ -42,6 +43,9 @@ RIGHTS: dict[str, Right] = {
     "POST /brake/release": Right.CHANGE_NODES,
     "GET /incidents": Right.SEE_JOBS,
     "GET /incidents/{number}": Right.SEE_JOBS,
+    "GET /digest": Right.SEE_JOBS,
+    "GET /webhooks": Right.SEE_NODES,
+    "POST /webhooks/{webhook}/test": Right.CHANGE_NODES,
     "GET /events": Right.SEE_JOBS,
     "POST /codes": Right.SEE_JOBS,
 }

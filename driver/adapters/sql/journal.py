@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Engine, Row, Table, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql.selectable import TypedReturnsRows
 
-from holdfast.driver.adapters.sql import lastlines, pruning, saved, tables
+from holdfast.driver.adapters.sql import lastlines, positions, pruning, saved, tables
 from holdfast.driver.adapters.sql.reserve import Reserve
 from holdfast.driver.adapters.sql.saved import Commit
 from holdfast.driver.ports import (
@@ -56,7 +56,7 @@ class NoRoom(TemporaryError):
 
 
 class SqlJournal:
-    """A `ports.Journal`, `LastLinesStore` and `EntryStore` on an SQLAlchemy engine.
+    """A `ports.Journal`, and its three stores, on an SQLAlchemy engine.
 
     `translate` makes our errors of the engine's. `hang_up` has to end what waits for an answer that
     may never come.
@@ -176,6 +176,14 @@ class SqlJournal:
     async def keep(self, told: Sequence[Kept], *, jobs: Collection[str]) -> None:
         put = partial(lastlines.put, told=told, jobs=jobs)
         await asyncio.wrap_future(self._writer.submit(self._beside, put))
+
+    async def keep_position(self, name: str, sequence: int) -> None:
+        put = partial(positions.put, name=name, sequence=sequence)
+        await asyncio.wrap_future(self._writer.submit(self._beside, put))
+
+    def position(self, name: str) -> int | None:
+        rows = self._read(positions.of(name))
+        return rows[0][0] if rows else None
 
     async def prune(
         self, *, after: int, keep: int, jobs: Collection[str], incidents: Collection[int]

@@ -19,7 +19,7 @@ from sqlalchemy import (
     Text,
 )
 
-HEAD_REVISION = "0004"
+HEAD_REVISION = "0005"
 
 metadata = MetaData(
     naming_convention={
@@ -101,6 +101,13 @@ last_lines = Table(
     Column("attempt", Integer, nullable=False),
     Column("stdout", LargeBinary, nullable=False),  # its end, as is
     Column("stderr", LargeBinary, nullable=False),
+)
+
+positions = Table(
+    "positions",
+    metadata,
+    Column("name", String(63), primary_key=True),  # of a webhook
+    Column("sequence", BigInteger, nullable=False),  # of the newest entry that it was told
 )
 
 revision = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))

@@ -1,0 +1,662 @@
+"""What the driver answers, as structs. Written by `python -m holdfast.lab.client`."""
+
+from typing import Any
+
+import msgspec
+
+
+class Model(msgspec.Struct, frozen=True, kw_only=True):
+    """Base of them. What a newer driver tells beside is passed over."""
+
+
+class Done(Model, frozen=True, kw_only=True):
+    """A request that was taken: it is in the journal."""
+
+    name: str
+    """Of the job or node it is about."""
+    sequence: int
+    """The journal entry that it became."""
+    why: str
+    """What was decided, in a sentence."""
+
+
+class Place(Model, frozen=True, kw_only=True):
+    """A node of a job and the ranks on it."""
+
+    node: str
+    """Name of the node; empty while there is none for these ranks."""
+    ranks: list[int]
+    pids: dict[int, int]
+    """By rank, as its node counts them; of those that are heard of."""
+    connected: bool
+    """Whether its executor has a connection to the driver."""
+
+
+class Layout(Model, frozen=True, kw_only=True):
+    """How many ranks there are, and along which axes. `places` of the job says on which nodes."""
+
+    number: int
+    """One more each time that ranks start on other nodes; 0 while none has run on these."""
+    dp: int
+    pp: int
+    tp: int
+    nodes: int
+    ranks_per_node: int
+
+
+class RestorePoint(Model, frozen=True, kw_only=True):
+    """A saved step that ranks could start from, or could but for its status."""
+
+    step: int
+    where: str
+    """memory (of the job's nodes) or store."""
+    status: str
+    """sealed (not every rank has it), whole, verified (ranks started from it, and got further than
+    any had been), or tainted (it is not used)."""
+    why: str
+    """It is tainted; else empty."""
+    since_s: float | None
+    """Seconds since it is known to be tainted; null where the last look found it so."""
+    written_s: float | None
+    """Seconds since it was written to the store; null where it was only found there."""
+    attempt: int
+    """The attempt that saved it; 0 where that is not known, as of the next one."""
+    layout: int
+    """The number of that attempt's layout."""
+    version: int
+    """The version of the job that it ran."""
+
+
+class Budget(Model, frozen=True, kw_only=True):
+    """Recoveries of one kind."""
+
+    used: int
+    """Within the window."""
+    allowed: int
+    window_s: float
+
+
+class Failure(Model, frozen=True, kw_only=True):
+    """Why a job was given up."""
+
+    traceback: str
+    """The user's own exception, whole; empty where there was none."""
+    reason: str
+
+
+class Exit(Model, frozen=True, kw_only=True):
+    """How the rank that explains the others' ends ended."""
+
+    rank: int
+    node: str
+    code: int | None
+    signal: int | None
+    message: str
+    more: int
+    """How many ranks of that attempt had ended beside it."""
+
+
+class Job(Model, frozen=True, kw_only=True):
+    """A job as it is now."""
+
+    name: str
+    labels: dict[str, str]
+    phase: str
+    wanted: str
+    """What people want of it: run, suspend, stop or delete."""
+    since_s: float
+    """Seconds in this phase."""
+    age_s: float
+    """Seconds since it was submitted; of a finished job: until it ended."""
+    why: str
+    """The last decision, in a sentence."""
+    waiting: str
+    """What it waits for, if it does."""
+    unsure_s: float | None
+    """Seconds since it waits to know what its store has; null where it does not."""
+    parked: str
+    ranks: int
+    places: list[Place]
+    standbys: list[str]
+    attempt: int
+    """How often its ranks were started since it was submitted."""
+    version: int
+    """Of what it is to run: the number of its spec, which is 1 as it was submitted."""
+    layout: Layout
+    """Of its newest attempt while it runs; else what the next one has so far."""
+    restore_points: list[RestorePoint]
+    """What its ranks could start from, the newest first: what its store is known to have, and what
+    is tainted; until ranks run also what its nodes have in memory."""
+    step: int | None
+    """Highest step that all ranks are known to have completed."""
+    again_from: int | None
+    """While steps are done again after a recovery: the one that its ranks went back to; else
+    null."""
+    stored_step: int | None
+    """Of the newest whole checkpoint that its store is known to have; null where there is none."""
+    stored_s: float | None
+    """Seconds since that was written; null where it was only found, or there is none."""
+    unsaved_step: int | None
+    """Of a job that is over: the last step in its nodes' memory, where it did not reach the store;
+    else null."""
+    step_relative: bool
+    """Steps are those of an optimizer, counted from the script's last start: nobody said which step
+    that was."""
+    step_s: float | None
+    """Median time of a step, in seconds."""
+    best_step_s: float | None
+    """The least that this median has been."""
+    loss: float | None
+    tokens_per_s: float | None
+    incident: int | None
+    """The open one."""
+    restarts: dict[str, Budget]
+    """By whose fault: `infrastructure` and `user`."""
+    failure: Failure | None
+    exit: Exit | None
+    rendezvous: str
+    """Redis where its ranks meet; empty: a TCPStore on its first node."""
+    communication: dict[str, str]
+    """Environment by which NCCL and gloo are told what to do: by its spec, and by its own `env`. A
+    node's own environment may set otherwise what `env` does not."""
+    store_url: str
+    """Where its checkpoints are: a folder of this job alone below the `storeUrl` of its spec."""
+    spec: dict[str, Any]
+    """As it was submitted, with its defaults."""
+
+
+class JobList(Model, frozen=True, kw_only=True):
+    """An answer."""
+
+    items: list[Job]
+    next: str | None = msgspec.field(name="continue")
+    """Token of the next page; null on the last one."""
+
+
+class Rank(Model, frozen=True, kw_only=True):
+    """A rank for the pages."""
+
+    rank: int
+    node: str
+    step: int
+    pid: int = 0
+    phase: str = ""
+    loss: float | None = None
+    process: str = ""
+    still_s: float = 0.0
+    hooks: bool = False
+
+
+class JobProgress(Model, frozen=True, kw_only=True):
+    """How far a job is. `step` is the last one that all ranks have completed."""
+
+    job: str
+    step: int
+    best_step: int
+    relative: bool = False
+    loss: float | None = None
+    tokens_per_s: float | None = None
+    step_s: float | None = None
+    best_step_s: float | None = None
+    ranks: tuple[Rank, ...] = ()
+
+
+class Attempt(Model, frozen=True, kw_only=True):
+    """One start of all ranks."""
+
+    attempt: int
+    began: str
+    """Time of day in UTC."""
+    nodes: list[str]
+    """In rank order."""
+    source: str
+    """What it started from: "memory", "store", or "beginning"."""
+    step: int
+    """The step that it started from."""
+    version: int
+    """Of the job, that it ran."""
+    layout: int
+    """Number of the layout that its ranks had; 0 where it is not known, as of an attempt that an
+    earlier Holdfast started."""
+    ended: str = ""
+    """Time of day in UTC; empty while it runs."""
+    why: str = ""
+    """What ended it."""
+
+
+class AttemptList(Model, frozen=True, kw_only=True):
+    """An answer."""
+
+    items: list[Attempt]
+
+
+class Stack(Model, frozen=True, kw_only=True):
+    """What some ranks show, all of them the same."""
+
+    ranks: list[int]
+    text: str
+    """Its threads as py-spy prints them, without pids and numbers of threads."""
+
+
+class NoStack(Model, frozen=True, kw_only=True):
+    """A rank without a stack."""
+
+    rank: int
+    why: str
+
+
+class Stacks(Model, frozen=True, kw_only=True):
+    """Where ranks of a job stand."""
+
+    job: str
+    attempt: int
+    stacks: list[Stack]
+    """What most ranks show first."""
+    missing: list[NoStack]
+
+
+class Line(Model, frozen=True, kw_only=True):
+    """One thing that was seen or decided."""
+
+    sequence: int
+    """Of the journal entry."""
+    at: str
+    """Time of day in UTC, for people."""
+    text: str
+    seen: bool
+    """Somebody saw it; else it was decided."""
+    source: str
+    """Who saw it; empty where the driver itself did."""
+    verdict: str
+    """What follows from it, where something does."""
+    cause: int | None
+    """The entry that led to it; null where the outside did."""
+    incident: int | None
+
+
+class Story(Model, frozen=True, kw_only=True):
+    """All decisions about a job, each with its reason, in order."""
+
+    job: str
+    earlier: bool
+    """Another job had its name before."""
+    lines: list[Line]
+
+
+class Hypothesis(Model, frozen=True, kw_only=True):
+    """One thing that may be behind a fault."""
+
+    hypothesis: str
+    """blind (the driver does not see), pause, passing, restore-point, link, node, version, group
+    (one of the job's nodes, nobody knows which), or user."""
+    open: bool
+    """It may be that; else it is closed."""
+    why: str
+    """It is open, or closed, in a clause."""
+    act: str | None
+    """What would be done about it: wait, restart, move-warm, exam, move-cold, replace, step-back,
+    version-before, exam-all or give-up; null where it is closed."""
+    cost_s: float | None
+    """Seconds that this costs, about; null where it is closed."""
+    chosen: bool
+    """It is what was acted on."""
+
+
+class Why(Model, frozen=True, kw_only=True):
+    """The answer to `why`: a headline, what led there, and what to type next."""
+
+    subject: str
+    headline: str
+    """State and reason, in one line."""
+    details: list[str]
+    """What belongs to the reason, such as why each node is not to be had."""
+    lines: list[Line]
+    exception: str
+    """The user's own traceback, whole, where that was it; to be shown first."""
+    hypotheses: list[Hypothesis]
+    """What may have been behind the last fault of its last incident."""
+    origin: str
+    """Where the cause of that incident comes from, how sure that is, and by what; else empty."""
+    mind: str
+    """What would change the driver's mind about a node that is out, or doubted; else empty."""
+    fix: str
+    """What to type next."""
+
+
+class BadNode(Model, frozen=True, kw_only=True):
+    """A node against which something is held."""
+
+    node: str
+    suspicion: float
+    """One for each accuser, half as much after 7 days, half once tests have found nothing since."""
+    accused_by: list[str]
+    """Versions of jobs (`speech-7b v2`) and people, the latest last."""
+    strikes: int
+    """Faults that were put down to it within 7 days."""
+    tests: int
+    """That found nothing within 7 days."""
+    state: str
+
+
+class BadLink(Model, frozen=True, kw_only=True):
+    """A way from one node to another over which the second could not be reached."""
+
+    source: str
+    target: str
+    suspicion: float
+    """One for each accuser, half as much after a day."""
+    convicted: bool
+    """By tests that each of the two passed with others."""
+    accused_by: list[str]
+    """Versions of jobs (`speech-7b v2`) that could not use it, and people, the latest last."""
+    ago_s: float
+    """Since it was told last."""
+
+
+class BadVersion(Model, frozen=True, kw_only=True):
+    """A version of a job that had faults within 7 days."""
+
+    job: str
+    version: int
+    faults: int
+    ago_s: float
+    """Since the last of them."""
+
+
+class BadStore(Model, frozen=True, kw_only=True):
+    """A store of which jobs told within 7 days that checkpoints do not reach it."""
+
+    url: str
+    jobs: list[str]
+    """For which it fails still; none: for all of them it works again."""
+    ago_s: float
+    """Since the last word about it."""
+
+
+class Outage(Model, frozen=True, kw_only=True):
+    """What many nodes showed at once, within 7 days: nobody was accused for it."""
+
+    what: str
+    over: bool
+    ago_s: float
+
+
+class Worst(Model, frozen=True, kw_only=True):
+    """What the driver holds against whom; each list has the worst first."""
+
+    nodes: list[BadNode]
+    links: list[BadLink]
+    versions: list[BadVersion]
+    stores: list[BadStore]
+    cluster: list[Outage]
+
+
+class Node(Model, frozen=True, kw_only=True):
+    """A node as the driver knows it."""
+
+    name: str
+    state: str
+    """free, held, in test (a job's own, being tested), maintenance (kept free, for somebody gave
+    notice), closed (the cluster gives it no new work), quarantined, gone, or unknown: there without
+    its executor, where nodes have one before they have a job, or connected under a name that the
+    cluster does not have."""
+    rack: str
+    address: str
+    job: str | None
+    ranks: list[int]
+    standby: bool
+    present: bool
+    connected: bool
+    at_rest: bool
+    """Nothing is wanted of it; what its last job left is ended, and stored or given up."""
+    reason: str
+    """Of the quarantine, of the notice that it is to be free, of the test that it is in, or why it
+    is left out for a while."""
+    free_by_s: float | None
+    """Driver time by which it has to be free; null where it need not, or at leisure."""
+    incident: int | None
+    on_trial: bool
+    """It is quarantined, and being tested: where it passes it is used again."""
+    next_trial_s: float | None
+    """Driver time of its next tests, at the earliest; null where none comes by itself."""
+    strikes: int
+    """Faults that were put down to it within 7 days."""
+    unreadable: tuple[str, ...] = ()
+    """What its daemon cannot read of it now, each with the reason: nothing is known of that."""
+
+
+class NodeList(Model, frozen=True, kw_only=True):
+    """An answer."""
+
+    items: list[Node]
+
+
+class Measurement(Model, frozen=True, kw_only=True):
+    """One test that one node ran."""
+
+    node: str
+    test: str
+    stage: int
+    round: int
+    members: list[str]
+    """Who ran it together; none where the node ran it alone."""
+    passed: bool | None
+    """null where it says nothing."""
+    value: float | None
+    unit: str
+    least: float
+    """What passes; 0 where every value does."""
+    detail: str
+
+
+class Diagnosis(Model, frozen=True, kw_only=True):
+    """What a person asked of nodes, and what came of it so far."""
+
+    number: int
+    state: str
+    """testing, or ended."""
+    nodes: list[str]
+    left_out: dict[str, str]
+    """Nodes that could not be tested, with why."""
+    stage: int
+    testing: list[str]
+    """Who has not told its results of this stage yet."""
+    bad: dict[str, str]
+    """Node to the part of it that is bad: compute, link or node."""
+    good: list[str]
+    undecided: list[str]
+    """Neither good nor bad, as far as is known: also who has left, or was never judged."""
+    apart: list[list[str]]
+    """Pairs that cannot reach each other, and neither of which is bad."""
+    sides: list[list[str]]
+    """Two, or none: who is well among themselves, and fails with those of the other one. Nobody of
+    them is bad for that."""
+    why: str
+    """Where it ended early."""
+    unknown: dict[str, str]
+    """Undecided nodes, with why each is."""
+    evidence: list[str]
+    measurements: list[Measurement]
+
+
+class Calibration(Model, frozen=True, kw_only=True):
+    """What healthy nodes reached in one test."""
+
+    test: str
+    unit: str
+    nodes: int
+    """So many of them."""
+    median: float
+    spread: float
+    """Of the logarithm of what they reached: .05 is about 5 %."""
+    bound: float
+    """A node that reaches less fails."""
+    ago_s: float
+    """How long ago."""
+    asked: bool
+    """Whether a person had it measured; else a diagnosis of healthy nodes told it, and the bound
+    counts where fewer than five nodes are tested."""
+    drift: float | None
+    """By what share the median differs from that of the calibration before; null: there is none."""
+
+
+class Calibrations(Model, frozen=True, kw_only=True):
+    """All that is known of healthy nodes."""
+
+    tests: list[Calibration]
+
+
+class Brake(Model, frozen=True, kw_only=True):
+    """Whether nodes are evicted by themselves."""
+
+    on: bool
+    """It is on: nobody is evicted but by people, until one of them releases it."""
+    why: str
+    """Why it was put on, or who released it last; empty where neither has been."""
+    since_s: float
+    """Driver time of that."""
+    dry_run: bool
+    """This driver only says what it would evict."""
+
+
+class Evidence(Model, frozen=True, kw_only=True):
+    """An answer."""
+
+    source: str
+    text: str
+
+
+class Incident(Model, frozen=True, kw_only=True):
+    """One cause and all that followed."""
+
+    number: int
+    kind: str
+    blame: str
+    origin: str
+    """`user`, `framework`, `host`, `gpu`, `network`, `storage`, `external`: where it comes from by
+    all that is known; empty where nothing tells."""
+    sure: str
+    """`sure`, `likely`, `not sure`: how sure that is."""
+    origin_why: str
+    """By what."""
+    summary: str
+    latest: str
+    """Of the last fault that was put down to it; that of the incident where there was one."""
+    jobs: list[str]
+    node: str | None
+    rank: int | None
+    evicted: list[str]
+    rung: int
+    """Highest rung of the ladder that was needed; 0 where nothing was done."""
+    faults: int
+    """That were put down to this cause; 0 where it was only reported."""
+    open: bool
+    outcome: str
+    found_s: float
+    """Driver time."""
+    stages_s: dict[str, float]
+    """Seconds that each stage of its last recovery took, in order."""
+    recovered_s: float | None
+    """Seconds from found to the first step never reached before, or to the next fault; null while
+    there is neither."""
+    overtaken: bool
+    """The next fault came before that step, to each of its jobs."""
+    down_s: float | None
+    """The same, with what had passed before it was found: a standstill, a silence."""
+    step: int | None
+    """The lowest that all ranks went back to; null where they did not, where nobody sees from where
+    a script goes on that saves by itself, or where it hit several jobs."""
+    steps_lost: int | None
+    """Completed before it and trained again, each counted once, over all jobs; at least so many
+    where `step` is null; null where that is not known."""
+    evidence: list[Evidence]
+    hypotheses: list[Hypothesis]
+    """What may have been behind its last fault, in the order in which that is tried; none is chosen
+    where all are closed, and the ranks are started again as often as the budget allows."""
+    stacks: dict[int, str]
+
+
+class IncidentList(Model, frozen=True, kw_only=True):
+    """An answer."""
+
+    items: list[Incident]
+
+
+class CostlyKind(Model, frozen=True, kw_only=True):
+    """Faults of one kind."""
+
+    kind: str
+    incidents: int
+    faults: int
+    lost_s: float
+    """Until jobs trained on; what has not come back yet counts nothing."""
+
+
+class CostlyNode(Model, frozen=True, kw_only=True):
+    """A node that had part in faults."""
+
+    node: str
+    incidents: int
+    evicted: int
+    lost_s: float
+
+
+class Digest(Model, frozen=True, kw_only=True):
+    """What happened in the last `since_s` seconds."""
+
+    since_s: float
+    submitted: int
+    by_phase: dict[str, int]
+    """Jobs that ran or ended in that time, by the phase that they have now."""
+    faults: int
+    lost_s: float
+    """To all incidents, those that a person asked for among them."""
+    steps_lost: int
+    kinds: list[CostlyKind]
+    """What cost most first."""
+    nodes: list[CostlyNode]
+    """At most ten, what cost most first."""
+    open: list[int]
+    """Numbers of the incidents that are not over."""
+    whole: bool
+    """No incident of that time may have been forgotten: the driver keeps the latest alone."""
+
+
+class Webhook(Model, frozen=True, kw_only=True):
+    """A receiver, without its address, which may be a secret."""
+
+    name: str
+    format: str
+    """json or slack."""
+    signed: bool
+    sent: int
+    """Since this driver leads."""
+    given_up: int
+    """That it did not take within a day, or refused."""
+    behind: int
+    """Entries of the journal that it was not yet asked about."""
+    trouble: str
+    """Why it did not take the last; empty where it did."""
+
+
+class WebhookList(Model, frozen=True, kw_only=True):
+    """An answer."""
+
+    items: list[Webhook]
+
+
+class Taken(Model, frozen=True, kw_only=True):
+    """An example was taken."""
+
+    name: str
+    taken: bool
+
+
+class Ready(Model, frozen=True, kw_only=True):
+    """Whether new work is taken."""
+
+    ready: bool
+    why: str
+    """Why not, or what keeps taken work waiting; empty where all is well."""
+    stale: bool = False
+    """Nothing can be written down now, so that nothing is decided: what is told may be old."""
