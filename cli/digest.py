@@ -10,7 +10,7 @@ from holdfast.cli import asking
 from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json, last_word, say, table
 from holdfast.cli.shared import Json, State, Url, examples
-from holdfast.cli.words import duration
+from holdfast.page.words import duration
 from holdfast.protocol.counts import plural
 
 _TIME = re.compile(r"(\d{1,6})([mhdw])")

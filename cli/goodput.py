@@ -10,7 +10,7 @@ from holdfast.cli import asking, spent
 from holdfast.cli.errors import misused
 from holdfast.cli.output import as_json, last_word, say, table
 from holdfast.cli.shared import Json, State, Url, examples, text
-from holdfast.cli.words import duration
+from holdfast.page.words import duration
 
 UNITS_S = {"m": 60.0, "h": 3_600.0, "d": 86_400.0}
 LONGEST_S = 92 * UNITS_S["d"]

@@ -10,9 +10,10 @@ from holdfast.cli import asking, hypotheses
 from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, last_word, say, table
 from holdfast.cli.shared import Json, State, Url, examples, text
-from holdfast.cli.show import Job, sentence
+from holdfast.cli.show import Job
 from holdfast.cli.tabular import As, Format, write
-from holdfast.cli.words import duration
+from holdfast.page.stories import sentence
+from holdfast.page.words import duration
 
 
 def register(app: typer.Typer) -> None:
@@ -122,9 +123,11 @@ def _write(file: Path, found: dict[str, Any], job: dict[str, Any], lines: Any) -
 
     from holdfast.kit.clock import SystemClock
     from holdfast.page import report
+    from holdfast.telemetry.analysis.alike_stacks import alike
 
+    stacks = alike({int(rank): text for rank, text in found["stacks"].items()})
     made = SystemClock().wall().isoformat(sep=" ", timespec="seconds")
-    data = report.of(found, job, lines, made=made, version=version("holdfast"))
+    data = report.of(found, job, lines, stacks, made=made, version=version("holdfast"))
     try:
         file.write_text(data, encoding="utf-8")
     except OSError as error:

@@ -10,7 +10,7 @@ from holdfast.cli import asking
 from holdfast.cli.output import as_json, last_word, say, table
 from holdfast.cli.shared import Json, State, Url, examples
 from holdfast.cli.show import Job
-from holdfast.cli.words import ranks as ranks_in_words
+from holdfast.page.words import ranks as ranks_in_words
 
 FRAMED = 24
 """Characters of where a rank stands: what is longer says more in `--json`."""

@@ -6,7 +6,7 @@ Used by `status`, `goodput`, and at the end of `holdfast run`.
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.cli.words import duration
+from holdfast.page.words import duration
 
 WORDS = {
     "kept": "training that was kept",

@@ -10,7 +10,7 @@ from holdfast.cli.client import path
 from holdfast.cli.errors import misused
 from holdfast.cli.output import as_json, complain, say
 from holdfast.cli.shared import Json, State, Url, client, examples, text
-from holdfast.cli.words import ranks as spans
+from holdfast.page.words import ranks as spans
 
 _SPAN = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 MOST_TYPED = 100_000

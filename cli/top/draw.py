@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from holdfast.cli import asking
-from holdfast.cli.output import PIPED_COLUMNS, TONES
+from holdfast.cli.output import COLOURS, PIPED_COLUMNS
 from holdfast.cli.top.facts import Facts, Told
 from holdfast.cli.top.screen import TABS, Confirming, Reading, Screen, Typing, items
-from holdfast.cli.words import duration, ranks, sparkline
 from holdfast.kit.plain import visible
+from holdfast.page.tones import tone_of
+from holdfast.page.words import duration, ranks, sparkline
 from holdfast.protocol.counts import plural
 
 KEYS = "↑↓ row  ←→ tab  enter open  e evict  s stop  k stacks  q quit"
@@ -94,7 +95,7 @@ def _trust(facts: Facts) -> Iterator[str]:
 def _job(job: Told, facts: Facts) -> Iterator[Line]:
     state = asking.state_of(job, alive=facts.alive)
     yield Line(
-        f"{plain(job['name'])}  {state} for {duration(job['since_s'])}", TONES.get(state, "")
+        f"{plain(job['name'])}  {state} for {duration(job['since_s'])}", COLOURS[tone_of(state)]
     )
     parts = []
     if job["step"] is not None:
@@ -176,7 +177,7 @@ def _rows(screen: Screen, facts: Facts, *, marked: bool) -> list[Line]:
     for at, row in enumerate(cells):
         chosen = marked and at == screen.row(facts)
         mark = "> " if chosen else "  "
-        tone = TONES.get(row[1], "")
+        tone = COLOURS[tone_of(row[1])]
         lines.append(Line(mark + _laid(row, widths), "reverse" if chosen else tone))
     return lines
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.cli.words import duration, ranks
 from holdfast.driver.core.state.model import FINISHED
+from holdfast.page.words import duration, ranks
 from holdfast.protocol.counts import plural
 
 Told = Mapping[str, Any]

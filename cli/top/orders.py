@@ -6,10 +6,10 @@ from holdfast.cli import asking, find
 from holdfast.cli.client import Client, path
 from holdfast.cli.errors import Stopped
 from holdfast.cli.incident import told as incident_lines
-from holdfast.cli.show import sentence
 from holdfast.cli.stack import blocks, missing
 from holdfast.cli.top.screen import Order, Reading
-from holdfast.cli.words import outcome
+from holdfast.page.stories import sentence
+from holdfast.page.words import outcome
 
 
 class Orders:

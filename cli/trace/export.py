@@ -10,7 +10,7 @@ from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json, complain
 from holdfast.cli.shared import Json, State, text
 from holdfast.cli.trace import shared
-from holdfast.cli.words import size
+from holdfast.page.words import size
 from holdfast.protocol.counts import plural
 
 Named = Annotated[str, typer.Argument(metavar="JOB", help="Whose spans.", callback=text)]

@@ -6,7 +6,7 @@ from typing import Any
 from holdfast.cli.output import as_json, table
 from holdfast.cli.shared import Json, State
 from holdfast.cli.trace import shared
-from holdfast.cli.words import duration, size
+from holdfast.page.words import duration, size
 from holdfast.protocol.paths import RunPaths
 
 

@@ -7,7 +7,7 @@ import typer
 from holdfast.cli.output import as_json, complain
 from holdfast.cli.shared import Json, State, text
 from holdfast.cli.trace import shared
-from holdfast.cli.words import size
+from holdfast.page.words import size
 from holdfast.protocol.counts import plural
 from holdfast.protocol.paths import RunPaths
 

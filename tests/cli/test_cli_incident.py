@@ -17,6 +17,8 @@ from holdfast.cli.errors import Stopped
 from holdfast.cli.tabular import Format
 from holdfast.driver.adapters.rest.examples import ANSWERS
 from holdfast.page import report
+from holdfast.page.waterfall import waterfall
+from holdfast.telemetry.analysis.alike_stacks import alike
 
 INCIDENT: dict[str, Any] = ANSWERS["GET /incidents/{number}"]
 JOB: dict[str, Any] = ANSWERS["GET /jobs/{job}"]
@@ -42,7 +44,8 @@ class Read(HTMLParser):
 
 
 def written(found: dict[str, Any] = INCIDENT, job: dict[str, Any] = JOB, lines: Any = LINES) -> str:
-    return report.of(found, job, lines, made="2026-03-02 07:00", version="1")
+    stacks = alike({int(rank): text for rank, text in found["stacks"].items()})
+    return report.of(found, job, lines, stacks, made="2026-03-02 07:00", version="1")
 
 
 def test_the_file_has_the_story_the_cost_and_the_hypotheses() -> None:
@@ -85,9 +88,9 @@ def test_whatever_others_wrote_is_text_there() -> None:
 
 @given(st.dictionaries(st.text(max_size=5), st.floats(0, 1e6), max_size=8))
 def test_the_waterfall_is_no_wider_than_all_of_it(stages: dict[str, float]) -> None:
-    found = report.bars(stages)
-    assert [each["name"] for each in found] == list(stages)
-    assert all(each["before"] + each["share"] <= 100.01 for each in found)
+    found = waterfall(stages)
+    assert [each.stage for each in found] == list(stages)
+    assert all(each.start + each.share <= 1.0001 for each in found)
 
 
 def test_text_tells_what_was_seen_in_order() -> None:

@@ -28,7 +28,6 @@ PARAMETERS: dict[str, Any] = {
     "from_s": 10.0,
     "to_s": 20.0,
     "ranks": "4,5",
-    "since_s": 2_592_000,
     "continue": "NTA=",
     "phase": ["Running", "Restoring"],
     "label": ["team=speech"],
