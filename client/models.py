@@ -230,6 +230,49 @@ class AttemptList(Model, frozen=True, kw_only=True):
     items: list[Attempt]
 
 
+class Span(Model, frozen=True, kw_only=True):
+    """What one rank did from a moment to another."""
+
+    rank: int
+    attempt: int
+    node: str
+    kind: str
+    """"step", "forward", "backward", "collective", "p2p", "optimizer", "data", "save", "load",
+    "pause", or "phase" where the script named it otherwise."""
+    name: str
+    """Which: "all_reduce"."""
+    group: int
+    """Hash of the members of a collective's group; 0: none."""
+    step: int
+    start_s: float
+    """On the driver's clock, since the job's submission."""
+    took_s: float
+    waited_s: float
+    """Of that the thread that trains waited for peers."""
+    number: int
+    """Which collective of its group, from 1; 0: none."""
+    ended: bool
+    """Whether it is over; else it was under way when it was last seen."""
+
+
+class SpanList(Model, frozen=True, kw_only=True):
+    """An answer."""
+
+    job: str
+    from_s: float
+    to_s: float
+    clock_error_s: dict[str, float]
+    """How far each node's times may be off."""
+    spans: list[Span]
+    """In the order in which they began."""
+    dropped: int
+    """Spans that were lost, in the blocks that were read."""
+    more: bool
+    """Whether later ones were left out, for there are more than the limit."""
+    troubles: list[str]
+    """What could not be read, a sentence each."""
+
+
 class Stack(Model, frozen=True, kw_only=True):
     """What some ranks show, all of them the same."""
 
@@ -389,6 +432,69 @@ class Worst(Model, frozen=True, kw_only=True):
     versions: list[BadVersion]
     stores: list[BadStore]
     cluster: list[Outage]
+
+
+class Cost(Model, frozen=True, kw_only=True):
+    """What an incident cost."""
+
+    id: int
+    kind: str
+    summary: str
+    """Empty where the incident is kept no longer."""
+    node: str
+    """The one that it names; empty where it names none."""
+    begin_s: float
+    """Driver time at which it began to cost."""
+    lost_s: float
+    buckets_s: dict[str, float]
+    """They add up to `lost_s`."""
+
+
+class Goodput(Model, frozen=True, kw_only=True):
+    """Where each second of a job went."""
+
+    job: str
+    wall_s: float
+    """From its submission to its end, or to now."""
+    ettr: float | None
+    """Effective training time ratio: kept training by the time in which it was to run, at least so
+    much where some is not known; null before there was any."""
+    lost_s: float
+    buckets_s: dict[str, float]
+    """Seconds by what they were spent on, which add up to `wall_s`; those that had any."""
+    incidents: list[Cost]
+    by_kind_s: dict[str, float]
+    """Lost by cause: the kind of incident, `first start`, or `no fault`; adds up to `lost_s`."""
+    not_known: list[str]
+    """What is not known of it, in sentences."""
+
+
+class Share(Model, frozen=True, kw_only=True):
+    """What a kind of fault, or a node, cost."""
+
+    name: str
+    lost_s: float
+    incidents: int
+    jobs: int
+
+
+class FleetGoodput(Model, frozen=True, kw_only=True):
+    """Where the time of all jobs went; while two run, there are two seconds in one."""
+
+    window_s: float
+    """How far back it looks."""
+    jobs: int
+    wall_s: float
+    ettr: float | None
+    """As of one job."""
+    lost_s: float
+    buckets_s: dict[str, float]
+    """They add up to `wall_s`."""
+    by_kind: list[Share]
+    """The costliest first; `first start` and `no fault` are no incidents."""
+    by_node: list[Share]
+    """Nodes that incidents name, the costliest first."""
+    not_known: list[str]
 
 
 class Node(Model, frozen=True, kw_only=True):
@@ -650,6 +756,17 @@ class Taken(Model, frozen=True, kw_only=True):
 
     name: str
     taken: bool
+
+
+class Code(Model, frozen=True, kw_only=True):
+    """A code for the page, to be shown to nobody else."""
+
+    code: str
+    """What follows `?code=` in any address of the page: it is good once, for one browser."""
+    path: str
+    """The page with it."""
+    within_s: float
+    """Seconds for which it is good."""
 
 
 class Ready(Model, frozen=True, kw_only=True):

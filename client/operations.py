@@ -114,11 +114,41 @@ class Operations(Asks):
         )
         return told
 
+    def ranks(self, job: str) -> Any:
+        """One row a rank: where, how far, what it does, for whom it waits, where its time went
+        lately, and what detectors hold against it. `spent` is null before the second look.
+        """
+        told: Any = self._ask("GET", ("v1alpha1", "jobs", job, "ranks"), Any)
+        return told
+
+    def view3d(self, job: str) -> Any:
+        """Where each rank stands in dp x pp x tp, and who waits for whom."""
+        told: Any = self._ask("GET", ("v1alpha1", "jobs", job, "view3d"), Any)
+        return told
+
     def attempts(self, job: str) -> list[models.Attempt]:
         """What each attempt ran, from which step, and what ended it. In a thread: it reads."""
         told: list[models.Attempt] = (
             self._ask("GET", ("v1alpha1", "jobs", job, "attempts"), models.AttemptList)
         ).items
+        return told
+
+    def spans(
+        self,
+        job: str,
+        *,
+        from_s: float | None = None,
+        to_s: float | None = None,
+        ranks: str | None = None,
+        limit: int | None = None,
+    ) -> models.SpanList:
+        """What its ranks did when. In a thread: it reads files."""
+        told: models.SpanList = self._ask(
+            "GET",
+            ("v1alpha1", "jobs", job, "spans"),
+            models.SpanList,
+            query={"from_s": from_s, "to_s": to_s, "ranks": ranks, "limit": limit},
+        )
         return told
 
     def stacks(self, job: str, *, ranks: Sequence[int]) -> models.Stacks:
@@ -201,6 +231,27 @@ class Operations(Asks):
             models.Done,
             body={"words": words, "says": says, "version": version},
             key=key,
+        )
+        return told
+
+    def goodput(self, job: str) -> models.Goodput:
+        """Where each second of the job went, by what it was spent on, by incident and by
+        cause.
+        """
+        told: models.Goodput = self._ask(
+            "GET", ("v1alpha1", "jobs", job, "goodput"), models.Goodput
+        )
+        return told
+
+    def goodput_of_all(
+        self, *, since_s: float | None = None, limit: int | None = None
+    ) -> models.FleetGoodput:
+        """Where the time of all jobs went: which kinds of faults, and which nodes, cost most."""
+        told: models.FleetGoodput = self._ask(
+            "GET",
+            ("v1alpha1", "goodput"),
+            models.FleetGoodput,
+            query={"since_s": since_s, "limit": limit},
         )
         return told
 
@@ -353,6 +404,11 @@ class Operations(Asks):
         )
         return told
 
+    def make_code(self) -> models.Code:
+        """Make a code with which a browser sees the page, with the rights of your token."""
+        told: models.Code = self._ask("POST", ("v1alpha1", "codes"), models.Code)
+        return told
+
     def schema(self) -> dict[str, Any]:
         """The JSON schema of a TrainingJob: each field with its sentence, default and bound."""
         told: dict[str, Any] = self._ask("GET", ("v1alpha1", "schema"), dict[str, Any])
@@ -449,11 +505,41 @@ class AsyncOperations(AsksLater):
         )
         return told
 
+    async def ranks(self, job: str) -> Any:
+        """One row a rank: where, how far, what it does, for whom it waits, where its time went
+        lately, and what detectors hold against it. `spent` is null before the second look.
+        """
+        told: Any = await self._ask("GET", ("v1alpha1", "jobs", job, "ranks"), Any)
+        return told
+
+    async def view3d(self, job: str) -> Any:
+        """Where each rank stands in dp x pp x tp, and who waits for whom."""
+        told: Any = await self._ask("GET", ("v1alpha1", "jobs", job, "view3d"), Any)
+        return told
+
     async def attempts(self, job: str) -> list[models.Attempt]:
         """What each attempt ran, from which step, and what ended it. In a thread: it reads."""
         told: list[models.Attempt] = (
             await self._ask("GET", ("v1alpha1", "jobs", job, "attempts"), models.AttemptList)
         ).items
+        return told
+
+    async def spans(
+        self,
+        job: str,
+        *,
+        from_s: float | None = None,
+        to_s: float | None = None,
+        ranks: str | None = None,
+        limit: int | None = None,
+    ) -> models.SpanList:
+        """What its ranks did when. In a thread: it reads files."""
+        told: models.SpanList = await self._ask(
+            "GET",
+            ("v1alpha1", "jobs", job, "spans"),
+            models.SpanList,
+            query={"from_s": from_s, "to_s": to_s, "ranks": ranks, "limit": limit},
+        )
         return told
 
     async def stacks(self, job: str, *, ranks: Sequence[int]) -> models.Stacks:
@@ -536,6 +622,27 @@ class AsyncOperations(AsksLater):
             models.Done,
             body={"words": words, "says": says, "version": version},
             key=key,
+        )
+        return told
+
+    async def goodput(self, job: str) -> models.Goodput:
+        """Where each second of the job went, by what it was spent on, by incident and by
+        cause.
+        """
+        told: models.Goodput = await self._ask(
+            "GET", ("v1alpha1", "jobs", job, "goodput"), models.Goodput
+        )
+        return told
+
+    async def goodput_of_all(
+        self, *, since_s: float | None = None, limit: int | None = None
+    ) -> models.FleetGoodput:
+        """Where the time of all jobs went: which kinds of faults, and which nodes, cost most."""
+        told: models.FleetGoodput = await self._ask(
+            "GET",
+            ("v1alpha1", "goodput"),
+            models.FleetGoodput,
+            query={"since_s": since_s, "limit": limit},
         )
         return told
 
@@ -694,6 +801,11 @@ class AsyncOperations(AsksLater):
         told: models.Taken = await self._ask(
             "POST", ("v1alpha1", "webhooks", webhook, "test"), models.Taken
         )
+        return told
+
+    async def make_code(self) -> models.Code:
+        """Make a code with which a browser sees the page, with the rights of your token."""
+        told: models.Code = await self._ask("POST", ("v1alpha1", "codes"), models.Code)
         return told
 
     async def schema(self) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""An incident, or a digest, as one HTML file that opens anywhere: no script, nothing from elsewhere.
+"""An incident, or a digest, as one HTML file that opens anywhere, without a script. Pure.
 
-Pure. Called by `holdfast incident --html` and `holdfast digest --html`. What ranks and people wrote
+Called by `holdfast incident --html` and `holdfast digest --html`. What ranks and people wrote
 is text there, whatever it is: `render` escapes each value, and the file forbids scripts.
 """
 

@@ -11,7 +11,9 @@ from fastapi.routing import APIRoute
 from holdfast.driver.adapters.rest.app import make_app, routes
 from holdfast.driver.adapters.rest.description import SCHEMAS, operations
 from holdfast.driver.adapters.rest.guard import PREFIX
+from holdfast.driver.settings import Settings
 from holdfast.driver.watch import JobProgress
+from holdfast.kit.clock import SystemClock
 from holdfast.lab.client import methods, models
 from holdfast.lab.client.methods import Operation
 
@@ -22,7 +24,9 @@ ANSWERED: dict[str, Any] = {"GET /jobs/{job}/progress": JobProgress | None}
 
 def interface() -> list[Operation]:
     """Every operation of the driver."""
-    document = make_app(SimpleNamespace()).openapi()  # type: ignore[arg-type]
+    settings = Settings(state=Path("nowhere"), _cli_parse_args=[])
+    unasked = SimpleNamespace(settings=settings, clock=SystemClock())
+    document = make_app(unasked).openapi()  # type: ignore[arg-type]
     answers = dict(_answers())
     return [
         Operation(
