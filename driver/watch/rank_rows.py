@@ -51,7 +51,6 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """A job at one moment."""
 
     job: str
-    epoch: int
     now_s: float  # driver time
     step: int  # that all ranks have completed
     median_step_s: float | None = None
@@ -78,7 +77,6 @@ def moment(
     awaits = {rank: wait for wait in reversed(waits) for rank in wait.waiting}
     return Moment(
         job=expected.job,
-        epoch=expected.epoch,
         now_s=now,
         step=job.completed_step() or 0,
         median_step_s=job.pace.median_s,

@@ -35,6 +35,7 @@ LINE_BYTES = 400
 class Ranks(Moment, frozen=True, kw_only=True):
     """Each rank of a job now."""
 
+    attempt: int
     racks: dict[str, str] = msgspec.field(default_factory=dict)  # of each node, where told
     nothing: str = ""  # why there is no rank
 
@@ -101,12 +102,12 @@ def moment_of(control: Control, job: Job) -> Ranks:
     seen = control.watch.moment(job.name)
     if seen is None:
         nothing = f"{job.name} has no ranks now: it is {job.phase.value}."
-        none = Moment(job=job.name, epoch=job.epoch, now_s=control.now(), step=0)
-        return Ranks(**msgspec.structs.asdict(none), nothing=nothing)
+        none = Moment(job=job.name, now_s=control.now(), step=0)
+        return Ranks(**msgspec.structs.asdict(none), attempt=job.attempt, nothing=nothing)
     nodes = control.state.nodes
     here = sorted({row.node for row in seen.ranks})
     racks = {name: nodes[name].rack for name in here if name in nodes and nodes[name].rack}
-    return Ranks(**msgspec.structs.asdict(seen), racks=racks)
+    return Ranks(**msgspec.structs.asdict(seen), attempt=job.attempt, racks=racks)
 
 
 def view3d_of(now: Ranks) -> View3d:
