@@ -44,7 +44,7 @@ async ([view, frames, px]) => {
 
 
 class Panned(NamedTuple):
-    """Milliseconds: of the script that draws, by frame, on the clock; and processor time of all that
+    """Milliseconds: of the script that draws, by frame, on the clock; and of processor, of all that
     the page's main thread did (script, style, layout, paint), for each of them. On the clock that
     would be what else the machine does."""
 
