@@ -52,7 +52,7 @@ def _round(
             panned = seen.panned(page, view)
             told(f"{view}: script a frame, median", "ms", panned.median_ms)
             told(f"{view}: script a frame, longest", "ms", max(panned.script_ms))
-            told(f"{view}: main thread a frame, mean", "ms", panned.main_ms)
+            told(f"{view}: main thread's CPU a frame, mean", "ms", panned.main_ms)
         told("heap, drawn", "MiB", seen.heap_mib(page))
         if minutes:
             say(f"an answer a second for {minutes:g} min")

@@ -119,7 +119,7 @@ def columns_of(rows: Sequence[Row]) -> tuple[Column, ...]:
 
 
 _RARE = (
-    ("no processor", "delayed_s", "could run, and no processor was free"),
+    ("no processor", "delayed_s", "no processor was free"),
     ("held back", "throttled_s", "held back by its cgroup"),
     ("stopped", "stopped_s", "stopped by a signal"),
     ("pauses", "pauses_s", "pauses: saves, evaluations"),

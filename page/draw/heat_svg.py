@@ -98,9 +98,9 @@ def _titled(
         out.raw("<g>").raw(f"<title>{svg.quoted(said)}</title>")
         out.rect(x + cell.x, top + cell.y, inner, inner, colour, class_="cell")
         if found.size >= NUMBERED:
-            at = x + cell.x + inner / 2, top + cell.y + inner / 2 + 3
-            fill = themes.readable(theme, colour)
-            out.text(*at, str(row["rank"]), size=8, fill=fill, text_anchor="middle")
+            at, fill = x + cell.x + inner / 2, themes.readable(theme, colour)
+            below = top + cell.y + inner / 2 + 3
+            out.text(at, below, str(row["rank"]), size=8, fill=fill, text_anchor="middle")
         out.raw("</g>")
 
 

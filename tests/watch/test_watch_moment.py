@@ -139,6 +139,26 @@ def test_who_holds_a_job_up_is_named_and_who_waits_for_it(cluster: type[Cluster]
     assert rows[2].frame == "data.py:7 next"
 
 
+def test_who_moves_meanwhile_is_not_said_to_wait(cluster: type[Cluster]) -> None:
+    """Ranks 0 and 3 are in the same collective; that of rank 3 is one of a moment."""
+    made = cluster(2)
+    made.go(10)
+    at = made.step
+
+    def seen_of(seen: RankProgress) -> RankProgress:
+        (group,) = seen.groups
+        waits = seen.rank in (0, 3)
+        group = replace(group, enqueued=at + waits, done=at)
+        step = seen.step if seen.rank == 3 else at
+        return replace(seen, groups=(group,), waiting=waits, step=step)
+
+    made.alter = seen_of
+    made.go(3)
+    found = moment_of(made.watch)
+    assert [wait.waiting for wait in found.waits] == [(0,)]
+    assert [row.state for row in found.ranks] == ["waits", "still", "still", "runs"]
+
+
 def test_a_node_of_which_nothing_is_heard_has_ranks_that_are_not_seen(
     cluster: type[Cluster],
 ) -> None:

@@ -9,7 +9,7 @@ const MOST = 28;
 const GRAVE = new Set(["stopped", "gone", "unseen", "still"]);
 const OWN = ["own", "computes"];
 const RARE = [
-  ["no processor", "delayed_s", "could run, and no processor was free"],
+  ["no processor", "delayed_s", "no processor was free"],
   ["held back", "throttled_s", "held back by its cgroup"],
   ["stopped", "stopped_s", "stopped by a signal"],
   ["pauses", "pauses_s", "pauses: saves, evaluations"],
