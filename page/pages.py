@@ -36,6 +36,13 @@ class Frame(NamedTuple):
     token: str = ""
 
 
+class Fleet(NamedTuple):
+    """All nodes, and the brake."""
+
+    nodes: Sequence[Told]
+    brake: Told
+
+
 class Log(NamedTuple):
     """Which log is shown, and what of it; `missing`: why there is none, else ""."""
 
@@ -46,8 +53,8 @@ class Log(NamedTuple):
     missing: str = ""
 
 
-def jobs(frame: Frame, found: Sequence[Told], nodes: Sequence[Told], brake: Told) -> str:
-    """All jobs, the newest first, and the fleet."""
+def jobs(frame: Frame, found: Sequence[Told], fleet: Fleet | None) -> str:
+    """All jobs, the newest first, and the fleet; None where that may not be seen."""
     said = {job["name"]: answers(job, (), NOTHING)[0].text for job in found}
     return render(
         "jobs",
@@ -56,8 +63,7 @@ def jobs(frame: Frame, found: Sequence[Told], nodes: Sequence[Told], brake: Told
         forms=False,
         jobs=found[::-1],
         said=said,
-        nodes=nodes,
-        brake=brake,
+        fleet=fleet,
     )
 
 

@@ -1,7 +1,8 @@
 """Whom the driver serves: who may ask what of it, and who changes jobs that are objects elsewhere.
 
 `main` gives `control` the one that belongs to its cluster; the REST application asks it. Must not
-keep a person's token any longer than a request lasts, and never show it.
+keep a person's token any longer than a request lasts, and never show it; the page's sessions do, in
+memory (`adapters.page.sessions`).
 """
 
 from collections.abc import Mapping

@@ -147,7 +147,7 @@ def test_whatever_is_quoted_stays_text(quoted: str) -> None:
     made = [
         pages.job(LIVE, job, [incident], why, log),
         pages.incident(LIVE, mark, incident, {"lines": [line]}),
-        pages.jobs(LIVE, [job], [node], brake),
+        pages.jobs(LIVE, [job], pages.Fleet([node], brake)),
         pages.node(LIVE, node, {**why, "mind": mark}, mark),
         pages.eviction(LIVE, node, job, [node], [incident], "/nodes/x"),
         pages.problem(mark, mark, fix=mark),

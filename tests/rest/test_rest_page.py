@@ -14,8 +14,9 @@ from tests.rest.conftest import Driver
 from tests.rest.test_rest_nodes import NODE
 
 from holdfast.driver.adapters.page import reading
-from holdfast.driver.adapters.page.changing import FORM
+from holdfast.driver.adapters.page.changing import CHANGES, FORM
 from holdfast.driver.core import events
+from holdfast.driver.people.access import NotAllowed, Right, Stranger
 from holdfast.page import pages
 from holdfast.page.logs import pane
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
@@ -297,3 +298,51 @@ async def scripted(
     """Of a job whose second attempt ended by an error."""
     data = b"ValueError: no\n" if attempt == 2 else b"all is well\n"
     return pages.Log(rank, stream, attempt or 3, pane(data, whole=True))
+
+
+class Ben:
+    """Of people: Ben, who may look at jobs and nodes, and no more."""
+
+    objects = None
+    may = frozenset({Right.SEE_JOBS, Right.SEE_JOB, Right.SEE_NODES})
+
+    async def check(self, token: str, right: Right, job: str = "") -> None:
+        if token != "ben's":
+            raise Stranger("nobody is known by this token.")
+        if right not in self.may:
+            raise NotAllowed(f"ben may not {right}.")
+
+
+async def test_a_session_has_the_rights_of_the_token_that_its_code_was_made_with(
+    driver: Driver,
+) -> None:
+    await running(driver)
+    driver.control.people = people = Ben()
+    assert (await driver.http.post("/v1alpha1/codes")).status_code == 401
+    driver.http.headers["authorization"] = "Bearer ben's"
+    async with browser(driver) as page:
+        assert "ben may not read the job&#39;s logs." in (await page.get("/jobs/speech")).text
+        assert (await page.get("/nodes/node-1/evict")).status_code == 403
+        assert (await page.get("/jobs/speech/stop")).status_code == 403
+        token = re.search(r'name="token" value="(\w+)"', (await page.get("/brake")).text)
+        assert token is not None
+        form = {"token": token[1], "reason": "loud", "words": "x"}
+        own = {"Origin": str(page.base_url).rstrip("/")}
+        for path in CHANGES:
+            at = path.format(node="node-1", job="speech")
+            refused = await page.post(at, data=form, headers=own)
+            assert (refused.status_code, "ben may not change" in refused.text.lower()) == (
+                403,
+                True,
+            )
+        assert "node-1" in (await page.get("/")).text
+        people.may -= {Right.SEE_NODES}
+        await driver.happened(events.SuspendRequested(job="speech", by="a person"))
+        listed = (await page.get("/")).text
+        assert ("speech" in listed, "node-1</a>" in listed, "Fleet" in listed) == (
+            True,
+            False,
+            False,
+        )
+    assert not driver.control.state.nodes["node-1"].quarantined
+    assert not driver.control.state.brake.on
