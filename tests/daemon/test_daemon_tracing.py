@@ -228,6 +228,7 @@ def traces_to(node: NodePaths) -> Iterator[Made]:
         now_s = SystemClock().monotonic_s()
         made.clocks.heard(now_s - 0.001, now_s + 100.0, now_s + 100.0, now_s)
         made.follow([Traced(job="job", submitted_s=now_s + 90.0)])
+        made.look()
         opened.append(made)
         return made
 
@@ -264,6 +265,19 @@ def _found(traces: Traces, folder: Path, spans: int = 6) -> bool:
     return len(reading.spans(folder / "run", "job")) >= spans
 
 
+def test_a_daemon_that_begins_anew_tells_nothing_twice(
+    node: NodePaths, traces_to: Made, tmp_path: Path
+) -> None:
+    now_ns = time.monotonic_ns()
+    made = seat(node, tmp_path, 0)
+    step(made, 1, now_ns)
+    traces = traces_to("")
+    traces.look()
+    step(made, 2, now_ns)
+    eventually(lambda: _found(traces, tmp_path, 2), "what comes is kept")
+    assert {span.step for span in reading.spans(tmp_path / "run", "job")} == {2}
+
+
 def test_a_ring_of_another_version_is_told_and_the_others_are_kept(
     node: NodePaths, traces_to: Made, tmp_path: Path
 ) -> None:
@@ -283,12 +297,11 @@ def test_a_ring_that_is_cut_short_is_let_go_of(
     node: NodePaths, traces_to: Made, tmp_path: Path
 ) -> None:
     traces = traces_to("")
-    seat(node, tmp_path, 0)
-    traces.look()
+    step(seat(node, tmp_path, 0), 1, time.monotonic_ns())
+    eventually(lambda: _found(traces, tmp_path, 2), "it is read")
     os.truncate(span_ring(node.ring("job", 1, 0)), 100)
-    traces.look()
-    [said] = traces.unreadable
-    assert "cut short" in said
+    eventually(lambda: traces.look() or traces.unreadable, "it is told")
+    assert "cut short" in traces.unreadable[0]
 
 
 def test_where_nothing_can_be_written_spans_are_counted_and_told_once(
