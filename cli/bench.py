@@ -59,7 +59,11 @@ def register(app: typer.Typer) -> None:
     bench.command("telemetry", epilog=examples("holdfast bench telemetry --json"))(telemetry)
     bench.command(
         "trace",
-        epilog=examples("holdfast bench trace", "holdfast bench trace --quick --json"),
+        epilog=examples(
+            "holdfast bench trace",
+            "holdfast bench trace --quick --json",
+            "holdfast bench trace --only steps",
+        ),
     )(trace)
     bench.command("analysis", epilog=examples("holdfast bench analysis --rounds 1"))(analysis)
     bench.command("page", epilog=examples("holdfast bench page --rounds 1 --minutes 0"))(page)
@@ -267,13 +271,18 @@ def trace(
     quick: Annotated[
         bool, typer.Option("--quick", help="Little of each, one round: does it work here?")
     ] = False,
+    only: Annotated[
+        str, typer.Option(metavar="TEXT", help="Parts whose names have this in them: `steps`.")
+    ] = "",
     json: Json = False,
 ) -> int:
     """What traces cost: a step with them and without, in turns; octets of a rank's hour; packing
     of 12,288 ranks' steps on one core; questions about a day of 32 ranks. Ten minutes.
     """
     part = parts.BENCH_TRACE.load()
-    return int(part.run("trace", rounds=1 if quick else rounds, as_json=json, quick=quick))
+    return int(
+        part.run("trace", rounds=1 if quick else rounds, as_json=json, quick=quick, only=only)
+    )
 
 
 def analysis(

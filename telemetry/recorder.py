@@ -205,15 +205,17 @@ class Recorder:
             return
         outer, self._phase = self._phase, phase.slot + 1
         self._store_state()
-        traced = self.tracer.begins_phase(name) if self.tracer is not None else 0
         wall_ns, thread_ns = time.perf_counter_ns(), time.thread_time_ns()
+        if (tracer := self.tracer) is not None:
+            tracer.begins_phase(name, wall_ns)  # on Linux both clocks are CLOCK_MONOTONIC
         try:
             yield
         finally:
-            phase.add(time.perf_counter_ns() - wall_ns, time.thread_time_ns() - thread_ns)
+            ended_ns = time.perf_counter_ns()
+            phase.add(ended_ns - wall_ns, time.thread_time_ns() - thread_ns)
             self._phase = outer
-            if self.tracer is not None:
-                self.tracer.ends(traced)
+            if tracer is not None:
+                tracer.ends(ended_ns)
             self._store_state()
 
     @contextmanager
@@ -222,14 +224,15 @@ class Recorder:
         self._paused.append(name)
         self.clock.pauses(True)
         self._store_pause()
-        traced = self.tracer.begins_pause(name) if self.tracer is not None else 0
+        if (tracer := self.tracer) is not None:
+            tracer.begins_pause(name)
         try:
             yield
         finally:
             self._paused.remove(name)
             self.clock.pauses(False)
-            if self.tracer is not None:
-                self.tracer.ends(traced)
+            if tracer is not None:
+                tracer.ends()
             self._store_pause()
             if name == schema.LOADING:
                 self.is_past("restore")

@@ -12,7 +12,8 @@ from holdfast.bench.restart.systems import free_port
 from holdfast.bench.trace import fleet, hours
 
 SCRIPT = Path(__file__).with_name("script.py")
-PAIRS, STEPS = 30, 20
+PAIRS, STEPS, WIDTH = 20, 20, 512
+LITTLE_STEPS, LITTLE_WIDTH = 150, 8
 STEP_TIMES_S = (0.05, 1.0, 10.0)
 RANKS, SUMMARIES = 12_288, 60
 DAY_RANKS, SPANS_AN_HOUR = 32, 15_000
@@ -21,34 +22,39 @@ Take = Callable[[Try], None]
 Say = Callable[[str], None]
 
 
-def measure(rounds: int, take: Take, say: Say, *, quick: bool) -> None:
-    """All parts. Raises `Incomplete`."""
+def measure(rounds: int, take: Take, say: Say, *, quick: bool, only: str) -> None:
+    """All parts, or those whose names have `only` in them. Raises `Incomplete`."""
+    parts: dict[str, Callable[[], None]] = {
+        "steps with spans and without, in turns": lambda: _steps(take, pairs=4 if quick else PAIRS),
+        "octets of a rank's hour": lambda: _hours(take, hours_each=0.05 if quick else 1.0),
+        "packing on one core": lambda: _packing(take, ranks=64 if quick else RANKS),
+        "questions about a day": lambda: _day(take, ranks=2 if quick else DAY_RANKS),
+    }
     for number in range(rounds):
-        say(f"round {number + 1} of {rounds}: a step with spans and without, in turns")
-        _steps(take, pairs=4 if quick else PAIRS)
-        say("octets of a rank's hour")
-        _hours(take, hours_each=0.05 if quick else 1.0)
-        say("packing on one core")
-        _packing(take, ranks=64 if quick else RANKS)
-        say("questions about a day")
-        _day(take, ranks=2 if quick else DAY_RANKS)
+        for named, part in parts.items():
+            if only in named:
+                say(f"round {number + 1} of {rounds}: {named}")
+                part()
 
 
 def _steps(take: Take, pairs: int) -> None:
-    found = _pairs(pairs)
-    for wall_off, cpu_off, wall_on, cpu_on in found:
-        for said, off, on in (("wall", wall_off, wall_on), ("CPU", cpu_off, cpu_on)):
-            _take(take, f"a step with spans, {said}", "ms", on)
-            _take(take, f"added to a step, {said}", "us", 1e3 * (on - off))
-    for said, off, on in (("wall", 0, 2), ("CPU", 1, 3)):
-        share = median([pair[on] / pair[off] - 1 for pair in found])
-        _take(take, f"added to a step, {said}, share", "%", 100 * share)
+    """Of a step that computes little the difference shows: it is the same spans."""
+    training, little = _pairs(pairs, STEPS, WIDTH), _pairs(pairs, LITTLE_STEPS, LITTLE_WIDTH)
+    for named, found in (("a step", training), ("a step that computes little", little)):
+        for wall_off, cpu_off, wall_on, cpu_on in found:
+            for said, off, on in (("wall", wall_off, wall_on), ("CPU", cpu_off, cpu_on)):
+                _take(take, f"{named}, {said}", "ms", off)
+                _take(take, f"added to {named}, {said}", "us", 1e3 * (on - off))
+    added_ms = median(cpu_on - cpu_off for _, cpu_off, _, cpu_on in little)
+    share = added_ms / median(cpu_off for _, cpu_off, _, _ in training)
+    _take(take, "added to a step that computes little, as a share of a step, CPU", "%", 100 * share)
 
 
-def _pairs(pairs: int) -> list[tuple[float, float, float, float]]:
+def _pairs(pairs: int, steps: int, width: int) -> list[tuple[float, float, float, float]]:
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
-        words = [str(SCRIPT), folder, str(free_port()), str(pairs), str(STEPS)]
-        done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=False)
+        words = [folder, str(free_port()), str(pairs), str(steps), str(width)]
+        asked = [sys.executable, str(SCRIPT), *words]
+        done = subprocess.run(asked, capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise Incomplete(f"the rank ended with exit code {done.returncode}: {last}")

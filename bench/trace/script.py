@@ -1,4 +1,4 @@
-"""One rank that trains with spans and without, in turns: `script.py FOLDER PORT PAIRS STEPS`.
+"""One rank that trains with spans and without, in turns: `script.py FOLDER PORT PAIRS STEPS WIDTH`.
 
 Prints a line for each pair: milliseconds of wall time and of CPU a step, without spans and with
 them. Both have the hooks and the ring of progress; their order is without, with, with, without, so
@@ -17,14 +17,15 @@ import torch.distributed as dist
 from holdfast import telemetry
 from holdfast.telemetry import current, hooks
 
-WIDTH, LAYERS, MICRO_BATCHES = 512, 4, 4
+LAYERS, MICRO_BATCHES = 4, 4
 
 
 class Training:
     """A step of four micro-batches: 8 phases and 5 more, 12 collectives, an optimizer's step."""
 
-    def __init__(self) -> None:
-        layers = [torch.nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS)]
+    def __init__(self, width: int) -> None:
+        self._width = width
+        layers = [torch.nn.Linear(width, width) for _ in range(LAYERS)]
         self._model = torch.nn.Sequential(*layers)
         self._optimizer = torch.optim.SGD(self._model.parameters(), lr=1e-4)
         self._step = 0
@@ -33,7 +34,7 @@ class Training:
         self._optimizer.zero_grad()
         for _ in range(MICRO_BATCHES):
             with telemetry.phase("data"):
-                batch = torch.ones(64, WIDTH)
+                batch = torch.ones(64, self._width)
             with telemetry.phase("forward"):
                 loss = self._model(batch).square().mean()
             with telemetry.phase("backward"):
@@ -60,14 +61,14 @@ def turn(training: Training, tracer: Any, steps: int) -> tuple[float, float]:
     return 1e3 * wall_s / steps, 1e3 * cpu_s / steps
 
 
-def main(folder: Path, port: str, pairs: int, steps: int) -> None:
+def main(folder: Path, port: str, pairs: int, steps: int, width: int) -> None:
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": "0", "WORLD_SIZE": "1"}
     os.environ |= {"HOLDFAST_RING": str(folder / "job.e1.r0.ring")}
     torch.set_num_threads(1)
     hooks.install()
     dist.init_process_group("gloo")
     assert current.recorder is not None, "the hooks are in"
-    tracer, training = current.recorder.tracer, Training()
+    tracer, training = current.recorder.tracer, Training(width)
     assert tracer is not None, "there is room for a ring of spans"
     turn(training, tracer, steps)  # nothing is measured that happens once
     for _ in range(pairs):
@@ -79,4 +80,5 @@ def main(folder: Path, port: str, pairs: int, steps: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    folder, port, *numbers = sys.argv[1:]
+    main(Path(folder), port, *map(int, numbers))

@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 WINDOW = 64
 """Answers of which the best counts: half a minute at the usual period."""
+ROUNDING_S = 1e-6
+"""Of differences between times of a machine that has run for years, in floating point."""
 DRIFT = 100e-6
 """What two clocks may drift apart, in seconds a second: five times what a common quartz does."""
 
@@ -34,10 +36,10 @@ class Clocks:
     def heard(self, sent_s: float, came_s: float, answered_s: float, now_s: float) -> None:
         """A heartbeat was answered. A driver of an earlier version tells no times: all are 0."""
         trip_s = (now_s - sent_s) - (answered_s - came_s)
-        if not sent_s or not came_s or trip_s < 0 or answered_s < came_s:
+        if not sent_s or not came_s or trip_s < -ROUNDING_S or answered_s < came_s:
             return  # a clock that jumped tells nothing
         ahead_s = ((came_s - sent_s) + (answered_s - now_s)) / 2
-        self._heard.append((now_s, Offset(ahead_s, trip_s / 2)))
+        self._heard.append((now_s, Offset(ahead_s, max(0.0, trip_s) / 2)))
 
     def offset(self, now_s: float) -> Offset | None:
         """The surest there is; None before the first answer."""

@@ -52,7 +52,7 @@ class Traces:
         self._refused: dict[Path, str] = {}
         self._jobs: dict[str, Traced] = {}
         self._whole: set[str] = set()
-        self._scanned_ns = 0
+        self._scanned_ns, self._begins = 0, True
         self._flushed: dict[tuple[str, int, bool], int] = {}
         self._starts: dict[tuple[object, ...], float] = {}
         self._written: queue.SimpleQueue[tuple[Block, int]] = queue.SimpleQueue()
@@ -114,11 +114,16 @@ class Traces:
             del self._refused[path]
         for path in sorted(paths - self._ranks.keys() - self._refused.keys()):
             self._open(path, now_ns)
+        self._begins = False
 
     def _let_go(self, path: Path, now_ns: int) -> None:
         """Its ring was taken away: another attempt begins."""
         self._flush(now_ns, last=True)
-        self._ranks.pop(path).close()
+        gone = self._ranks.pop(path)
+        gone.close()
+        own = gone.job, gone.attempt, gone.rank
+        self._starts = {key: at for key, at in self._starts.items() if key[:3] != own}
+        self._flushed = {key: at for key, at in self._flushed.items() if key[:2] != own[:2]}
 
     def _open(self, path: Path, now_ns: int) -> None:
         try:
@@ -126,6 +131,8 @@ class Traces:
             output = msgspec.json.decode(said, type=Output)
             if output.traces:
                 self._ranks[path] = RankSpans(path, output, now_ns)
+                if self._begins:
+                    self._ranks[path].ring.skip()
         except FileNotFoundError:
             return  # nobody has said yet whose it is: at the next look
         except (RingError, OSError, ValueError) as error:

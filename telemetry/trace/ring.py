@@ -16,6 +16,8 @@ from holdfast.telemetry.ring import READ_TRIES, RingError
 from holdfast.telemetry.trace import schema
 
 _MASK = 0xFFFF_FFFF
+_PACK, _SPAN_SIZE = schema.SPAN.pack_into, schema.SPAN.size
+_SPANS_AT, _SLOTS, _HEAD_AT = schema.SPANS_AT, schema.SLOTS, schema.WORDS_AT // 8 + schema.HEAD
 
 
 class Raw(NamedTuple):
@@ -80,14 +82,14 @@ class SpanWriter:
     ) -> None:
         """Store one that has ended."""
         written = next(self._numbers)
-        at = schema.SPANS_AT + (written - 1) % schema.SLOTS * schema.SPAN.size
-        schema.SPAN.pack_into(
+        at = _SPANS_AT + (written - 1) % _SLOTS * _SPAN_SIZE
+        _PACK(
             self._map, at, 0, began_ns, took_ns, waited_ns, group, step & _MASK, number & _MASK,
             kind, name, 0,
         )  # fmt: skip
         words = self._words
-        words[at // 8] = written
-        words[schema.WORDS_AT // 8 + schema.HEAD] = written
+        words[at >> 3] = written
+        words[_HEAD_AT] = written
 
     def opens(self, now_ns: int, spans: list[tuple[int, int, int, int, int, int, int]]) -> None:
         """Store those under way, each as OPEN has it, and that the rank was alive at `now_ns`. One
@@ -149,6 +151,10 @@ class SpanReader:
         self._words.release()
         self._view.release()
         self._map.close()
+
+    def skip(self) -> None:
+        """Begin with what comes from now on: an earlier reader has had what is there."""
+        self._next = self._words[schema.WORDS_AT // 8 + schema.HEAD]
 
     @property
     def pulsed_ns(self) -> int:

@@ -54,33 +54,39 @@ class Tracer:
         self._waited_ns = 0
         self._message: Message | None = None
         self._optimizes_ns = 0
-        self._open: dict[int, tuple[int, int, int]] = {}  # kind, name and begin, by a key
-        self._keys = 0
+        self._open: list[tuple[int, int, int]] = []  # kind, name and begin
+        self._phases: dict[str, tuple[int, int]] = {}
+        self._pauses: dict[str, tuple[int, int]] = {}
+        self._span = writer.span
+        self._collectives = [writer.name(kind) for kind in schema.KINDS]
 
     # ------------------------------------------------------------ what has an end of its own
 
-    def begins(self, kind: str, name: str) -> int:
-        """Something begins; what `ends` is to be called with."""
-        self._keys += 1
-        writer = self._writer
-        self._open[self._keys] = (KINDS.index(kind), writer.name(name), time.monotonic_ns())
-        return self._keys
+    def begins_phase(self, name: str, began_ns: int) -> None:
+        """`telemetry.phase(name)` begins; one may be in another."""
+        words = self._phases.get(name) or self._word(self._phases, name, spans.kind_of_phase(name))
+        self._open.append((*words, began_ns))
 
-    def begins_phase(self, name: str) -> int:
-        return self.begins(spans.kind_of_phase(name), name)
+    def begins_pause(self, name: str) -> None:
+        kind = _OF_PAUSES.get(name, spans.PAUSE)
+        words = self._pauses.get(name) or self._word(self._pauses, name, kind)
+        self._open.append((*words, time.monotonic_ns()))
 
-    def begins_pause(self, name: str) -> int:
-        return self.begins(_OF_PAUSES.get(name, spans.PAUSE), name)
+    def ends(self, now_ns: int | None = None) -> None:
+        """What began last, and is not over, ends."""
+        if self._open:
+            kind, name, began_ns = self._open.pop()
+            took_ns = (now_ns or time.monotonic_ns()) - began_ns
+            self._span(kind, name, began_ns, took_ns, 0, self.step)
 
-    def ends(self, key: int) -> None:
-        if (began := self._open.pop(key, None)) is not None:
-            kind, name, began_ns = began
-            self._writer.span(kind, name, began_ns, time.monotonic_ns() - began_ns, 0, self.step)
+    def _word(self, known: dict[str, tuple[int, int]], name: str, kind: str) -> tuple[int, int]:
+        known[name] = words = KINDS.index(kind), self._writer.name(name)
+        return words
 
     def fetched(self, began_ns: int) -> None:
         """A data loader gave a batch, which was asked for then."""
         took_ns = time.monotonic_ns() - began_ns
-        self._writer.span(_DATA, 0, began_ns, took_ns, took_ns, self.step)
+        self._span(_DATA, 0, began_ns, took_ns, took_ns, self.step)
 
     # ------------------------------------------------------------ steps
 
@@ -93,7 +99,7 @@ class Tracer:
         now_ns, waited_ns = time.monotonic_ns(), self._clock.waited_ns
         self._let_go_message(now_ns)
         took_ns, waited_ns = now_ns - self._stepped_ns, waited_ns - self._waited_ns
-        self._writer.span(_STEP, 0, self._stepped_ns, took_ns, waited_ns, step)
+        self._span(_STEP, 0, self._stepped_ns, took_ns, waited_ns, step)
         self._stepped_ns, self._waited_ns = now_ns, self._clock.waited_ns
         self.step = step + 1
 
@@ -103,7 +109,7 @@ class Tracer:
     def optimized(self) -> None:
         if began_ns := self._optimizes_ns:
             self._optimizes_ns = 0
-            self._writer.span(_OPTIMIZER, 0, began_ns, time.monotonic_ns() - began_ns, 0, self.step)
+            self._span(_OPTIMIZER, 0, began_ns, time.monotonic_ns() - began_ns, 0, self.step)
 
     # ------------------------------------------------------------ peers
 
@@ -124,9 +130,9 @@ class Tracer:
 
     def _collective(self, group: int, begun: Begun, took_ns: int, waited_ns: int) -> None:
         kind, number, began_ns, _, step = begun
-        name = self._writer.name(schema.KINDS[kind])
+        name = self._collectives[kind]
         waited_ns = min(waited_ns, took_ns)
-        self._writer.span(_COLLECTIVE, name, began_ns, took_ns, waited_ns, step, group, number)
+        self._span(_COLLECTIVE, name, began_ns, took_ns, waited_ns, step, group, number)
 
     def passes(self, what: str, peer: int) -> None:
         """A message to or from that rank was enqueued: `sends to` or `receives from`."""
@@ -145,15 +151,13 @@ class Tracer:
             self._message = None
             name, began_ns, waiting_ns = message
             now_ns = time.monotonic_ns()
-            self._writer.span(
-                _P2P, name, began_ns, now_ns - began_ns, now_ns - waiting_ns, self.step
-            )
+            self._span(_P2P, name, began_ns, now_ns - began_ns, now_ns - waiting_ns, self.step)
 
     def _let_go_message(self, now_ns: int) -> None:
         """One that is waited for later, or never: when it was enqueued, and no more."""
         if (message := self._message) is not None and not message.waiting_ns:
             self._message = None
-            self._writer.span(_P2P, message.name, message.began_ns, 0, 0, self.step)
+            self._span(_P2P, message.name, message.began_ns, 0, 0, self.step)
 
     # ------------------------------------------------------------ what is under way
 
@@ -171,13 +175,13 @@ class Tracer:
         since_ns = max(0, waited_ns - self._waited_ns)
         open_now = [(began_ns, since_ns, 0, step, 0, _STEP, 0)]
         for group, begun in pending:
-            name = self._writer.name(schema.KINDS[begun.kind])
+            name = self._collectives[begun.kind]
             waits_ns = max(0, waited_ns - begun.waited_ns)
             fields = (group, begun.step, begun.number, _COLLECTIVE, name)
             open_now.append((begun.began_ns, waits_ns, *fields))
         if (message := self._message) is not None and message.waiting_ns:
             waits_ns = now_ns - message.waiting_ns
             open_now.append((message.began_ns, waits_ns, 0, step, 0, _P2P, message.name))
-        for kind, name, began_ns in tuple(self._open.values()):
+        for kind, name, began_ns in tuple(self._open):
             open_now.append((began_ns, 0, 0, step, 0, kind, name))
         self._writer.opens(now_ns, open_now)

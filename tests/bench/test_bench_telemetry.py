@@ -5,6 +5,7 @@ import pytest
 from holdfast.bench.analysis import benchmark as analysis
 from holdfast.bench.figures import Try, figures, ratios
 from holdfast.bench.telemetry import benchmark as telemetry
+from holdfast.bench.trace import benchmark as trace
 
 
 def test_in_each_layout_the_rank_that_holds_all_up_is_named() -> None:
@@ -19,6 +20,23 @@ def test_ranks_are_in_one_group_of_each_kind() -> None:
     tensor, data = layout.groups(100, 192)
     assert tensor == tuple(range(96, 104))
     assert data == (4, 100)
+
+
+@pytest.mark.torch
+def test_each_part_of_what_traces_cost_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("duckdb")
+    for name in ("STEPS", "LITTLE_STEPS"):
+        monkeypatch.setattr(trace, name, 3)
+    monkeypatch.setattr(trace, "STEP_TIMES_S", (1.0,))
+    monkeypatch.setattr(trace, "SPANS_AN_HOUR", 1_000)
+    tries: list[Try] = []
+    trace.measure(1, tries.append, lambda _: None, quick=True, only="")
+    assert all(one.value is not None for one in tries)
+    found = {one.figure: one.value for one in tries}
+    assert found["a rank's hour of 1 s steps, spans kept"] == pytest.approx(100, abs=1)
+    assert "added to a step that computes little, CPU" in found
+    assert "64 ranks' steps, spans packed a second of CPU" in found
+    assert sum(one.unit == "s" for one in tries) == 5
 
 
 @pytest.mark.torch
