@@ -72,7 +72,7 @@ def test_who_differs_is_named_among_three_and_not_among_two(
 
     eventually(told, "it is told")
     (shell.folder / "enough").touch()
-    out, err = run.communicate(timeout=DEADLINE_S)
+    _, err = run.communicate(timeout=DEADLINE_S)
     assert run.returncode == 0, err
     (found,) = told()
     assert (found["rank"], found["node"] is not None) == ((1, True) if named else (None, False))
