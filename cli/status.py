@@ -117,13 +117,14 @@ def _lost(job: dict[str, Any], incidents: list[dict[str, Any]]) -> list[str]:
 
 
 def _spent(asked: asking.Source, job: dict[str, Any]) -> list[str]:
-    """Where its time went, in a bar. A driver of before does not tell."""
+    """Where its time went, in a bar. A driver of before does not tell; one that cannot read its
+    journal has all the rest to tell."""
+    from rich.markup import escape
+
     try:
         told = spent.line(asked.goodput(job["name"]))
     except Problem as problem:
-        if problem.status != 404:
-            raise
-        return []
+        told = "" if problem.status == 404 else f"not known: {escape(problem.sentence)}"
     return [f"time    {told}"] if told else []
 
 

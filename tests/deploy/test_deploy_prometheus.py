@@ -11,7 +11,7 @@ RULES = Path(__file__).parents[2] / "deploy" / "prometheus"
 MODULE = "github.com/prometheus/prometheus/cmd/promtool@v0.316.0"
 KEPT = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "holdfast" / "promtool"
 BUILD_S = float(os.environ.get("HOLDFAST_TEST_PROMTOOL_S", "0"))
-"""How long it may be built for: 0 is not at all. It took 25 minutes of two busy cores."""
+"""How long it may be built for, 0: not at all. It took 40 minutes of two cores, others beside."""
 
 
 @pytest.fixture(scope="module")

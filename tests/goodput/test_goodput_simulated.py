@@ -2,11 +2,12 @@
 
 from itertools import pairwise
 
+import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 from one_journal import OneJournal
 
-from holdfast.driver.adapters.sql.journal import TURNING, _encode
+from holdfast.driver.adapters.sql.journal import TURNING, _decode, _encode
 from holdfast.driver.core.state.doing import What
 from holdfast.driver.people.goodput.account import GOOD, NOT_KNOWN, known_pieces, summed
 from holdfast.driver.people.goodput.ledger import Ledger
@@ -119,6 +120,20 @@ def test_of_a_journal_that_lacks_its_beginning_or_its_end_the_rest_is_unknown(
             whole = lives_of(turning)[name][-1]
             if own is None or len(own[-1].marks) < len(whole.marks):
                 assert any(piece.bucket is Bucket.UNKNOWN for piece in pieces)
+
+
+def test_entries_of_an_earlier_holdfast_are_read_and_tell_nothing() -> None:
+    world = play(draw(1))
+    earlier = []
+    for entry in world.driver.journal:
+        body = msgspec.json.decode(_encode(entry))
+        del body["doing"]
+        earlier.append(_decode(msgspec.json.encode(body)))
+    state, now = world.driver.state, world.agenda.now
+    for name, job in state.jobs.items():
+        account = Ledger().account(OneJournal(earlier), state, job, now=now)
+        assert account.buckets_s == {Bucket.UNKNOWN: end_of(world, name) - job.submitted_s}
+        assert (account.ettr, account.lost_s) == (0.0, 0.0)
 
 
 def test_a_fleet_is_the_sum_of_its_jobs_and_of_a_part_of_the_time_less() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 import yaml
 from tests.rest.conftest import Driver
 from tests.rest.test_rest_nodes import NODE
+from waiting import DEADLINE_S
 
 from holdfast.driver.ports import TemporaryError
 
@@ -102,6 +104,27 @@ async def test_a_journal_that_cannot_be_read_costs_metrics_the_time_alone(
     assert "holdfast_goodput_known 0.0" in text
     assert "holdfast_job_goodput_seconds{" not in text
     assert 'holdfast_job_attempt{job="speech"}' in text
+
+
+async def test_of_a_journal_that_hangs_one_thread_waits_however_often_it_is_scraped(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await begun(driver)
+    goes_on, asked = threading.Event(), []
+
+    def hangs(*_: Any, **__: Any) -> dict[str, Any]:
+        asked.append(threading.get_ident())
+        goes_on.wait(DEADLINE_S)
+        return {}
+
+    monkeypatch.setattr("holdfast.driver.adapters.metrics.driver.READ_S", 0.05)
+    monkeypatch.setattr(driver.control.ledger, "accounts", hangs)
+    try:
+        for _ in range(3):
+            assert "holdfast_goodput_known 0.0" in await scraped(driver)
+        assert len(asked) == 1
+    finally:
+        goes_on.set()
 
 
 # ---------------------------------------------------------------- what is shown of them

@@ -31,6 +31,9 @@ WORDS = ("free", "in test", *dict.fromkeys(STATES.values()))
 BUCKETS_S = (0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300, 900)
 """A restart in place takes tenths of a second, a restore from a far store minutes."""
 
+READ_S = 5.0
+"""How long a scrape waits for the journal: half as long as Prometheus waits for it by default."""
+
 
 class _Given(Collector):
     """Figures that others keep."""
@@ -84,6 +87,7 @@ class Metrics:
         self._sequence = self._gauge("journal_sequence", "Newest journal entry.")
         self._accepting = self._gauge("accepting", "Whether new work is taken (1) or not (0).")
         self._brake = self._gauge("brake", "Whether the brake on eviction is on (1) or not (0).")
+        self._reading: asyncio.Task[dict[str, Account] | None] | None = None
         self._counted: set[int] = set()
         self._timed: set[int] = set()
 
@@ -97,12 +101,20 @@ class Metrics:
         await asyncio.sleep(0)
         self._lag.set(loop.time() - before)
         self._take(control)
-        now = control.now()
-        accounts = await asyncio.to_thread(_accounts, control, now)
+        now, accounts = control.now(), await self._read(control)
         progress = control.watch.progress
         jobs = Jobs(control.state, progress, accounts, control.ledger.restarts, now=now)
         parts = (self.registry, _Given(control.figures()), jobs)
         return b"".join(map(generate_latest, parts))
+
+    async def _read(self, control: Control) -> dict[str, Account] | None:
+        """Where the time of jobs went. Of a journal that does not answer one thread waits, however
+        often that is asked."""
+        if self._reading is None or self._reading.done():
+            asked = asyncio.to_thread(_accounts, control, control.now())
+            self._reading = asyncio.create_task(asked)
+        done, _ = await asyncio.wait({self._reading}, timeout=READ_S)
+        return self._reading.result() if done else None
 
     def _take(self, control: Control) -> None:
         state = control.state

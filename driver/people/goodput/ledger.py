@@ -91,8 +91,11 @@ class Ledger:
         self.restarts.update(doing.kind or NO_FAULT for doing in again)
 
     def _forget(self, jobs: Mapping[str, Job], now: float) -> None:
-        for name in [name for name in self._lives if name not in jobs]:
-            kept = [life for life in self._lives[name] if now - life.marks[-1].at_s < KEPT_S]
-            self._lives[name] = kept
-            if not kept:
+        """Lives that ended long ago, but for the newest of a name that the state has."""
+        for name, lives in list(self._lives.items()):
+            kept = [life for life in lives if now - life.marks[-1].at_s < KEPT_S]
+            kept = kept or (lives[-1:] if name in jobs else [])
+            if kept:
+                self._lives[name] = kept
+            else:
                 del self._lives[name]
