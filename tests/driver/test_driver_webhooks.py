@@ -135,7 +135,7 @@ async def test_a_driver_that_is_killed_while_one_is_slow_loses_nothing(told: Tol
         await told.start()
         await eventually_async(lambda: len(slow.taken) >= 3)
     names = [each["name"] for each in slow.taken]
-    assert names[:1] == ["one"], "what it had taken, and the driver had noted, is not sent again"
+    assert names.count("one") == 1, "what was taken, and noted, is not sent again"
     assert list(dict.fromkeys(names))[-1] == "three"
     assert set(names) == {"one", "two", "three"}
 
