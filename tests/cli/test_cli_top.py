@@ -52,6 +52,8 @@ def top(shell: Shell, *words: str, **told: str) -> AbstractContextManager[Seen]:
 def test_a_job_is_watched_its_stacks_taken_a_node_evicted_and_it_is_stopped(
     shell: Shell,
 ) -> None:
+    sampled = shell.asked("stack", "speech", "0-1")
+    assert sampled.stdout.startswith("2 ranks: 0-1\n  Thread (idle)"), sampled
     with top(shell, NO_COLOR="1") as seen:
         seen.until("1 job · 3 nodes", "speech", "Running", "> speech")
         assert seen.other_screen
@@ -81,6 +83,16 @@ def test_a_job_is_watched_its_stacks_taken_a_node_evicted_and_it_is_stopped(
         assert not seen.other_screen
         assert seen.styles <= {"0", "1", "2", "7"}, "no colour"
     assert phase(shell) == "Stopped"
+    told = shell.asked("incident", "speech", "--html", "it.html")
+    assert told.stdout.endswith("of speech is in it.html\n")
+    assert "loud fan" in (shell.folder / "it.html").read_text()
+    assert "loud fan" in shell.asked("incidents", "--format", "csv").stdout
+    assert "incident" in shell.asked("incident", "speech").stdout
+    assert "1 job submitted" in shell.asked("digest").stdout
+    shell.asked("digest", "--html", "week.html")
+    assert "<h1>Digest" in (shell.folder / "week.html").read_text()
+    refused = shell.asked("stack", "speech", "0")
+    assert (refused.returncode, "no rank of speech runs" in refused.stderr) == (1, True)
 
 
 def test_a_driver_that_is_away_is_said_and_it_goes_on_when_it_is_back(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,13 @@ async def test_a_job_is_submitted_looked_at_and_stopped(
     assert client.healthz() == "ok\n"
 
 
-async def test_every_page_of_a_list_is_read(client: Client) -> None:
+async def test_every_page_of_a_list_is_read(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(3):
         client.submit({**JOB, "metadata": {"name": f"job-{number}"}})
     assert len(client.jobs_page(limit=2).items) == 2
+    monkeypatch.setattr(client, "jobs_page", partial(client.jobs_page, limit=1))
     assert [each.name for each in client.jobs()] == ["job-0", "job-1", "job-2"]
 
 
