@@ -23,6 +23,7 @@ def test_ranks_are_in_one_group_of_each_kind() -> None:
 
 
 @pytest.mark.torch
+@pytest.mark.slow
 def test_each_part_of_what_traces_cost_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("duckdb")
     for name in ("STEPS", "LITTLE_STEPS"):
