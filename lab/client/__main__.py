@@ -24,7 +24,7 @@ ANSWERED: dict[str, Any] = {"GET /jobs/{job}/progress": JobProgress | None}
 
 def interface() -> list[Operation]:
     """Every operation of the driver."""
-    settings = Settings(state=Path("nowhere"), _cli_parse_args=[])
+    settings = Settings(state=Path("nowhere"), _cli_parse_args=[])  # type: ignore[call-arg]
     unasked = SimpleNamespace(settings=settings, clock=SystemClock())
     document = make_app(unasked).openapi()  # type: ignore[arg-type]
     answers = dict(_answers())
