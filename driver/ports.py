@@ -12,8 +12,8 @@ import msgspec
 
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
-from holdfast.driver.core.state.doing import Doing
-from holdfast.driver.core.state.turned import Turned
+from holdfast.driver.noted.doing import Doing
+from holdfast.driver.noted.turned import Turned
 from holdfast.kit.errors import PermanentError as PermanentError
 from holdfast.kit.errors import TemporaryError as TemporaryError
 from holdfast.protocol.messages import Desired, Hello, Observed

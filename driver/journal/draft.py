@@ -15,12 +15,12 @@ from holdfast.driver.core.events import AnyEvent, Ticked
 from holdfast.driver.core.handlers.parking import leave_alone
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
-from holdfast.driver.core.state.doing import doings
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.transitions import IllegalTransition
-from holdfast.driver.core.state.turned import turned
 from holdfast.driver.core.turn import Decision, Turn
 from holdfast.driver.journal.rank_tables import RankTables
+from holdfast.driver.noted.doing import doings
+from holdfast.driver.noted.turned import turned
 from holdfast.driver.people.admission import Refusal, refuse
 from holdfast.driver.ports import Claim, Entry, Key
 from holdfast.kit.logs import LazyLogger

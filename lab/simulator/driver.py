@@ -15,10 +15,10 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.decide import decide
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
-from holdfast.driver.core.state.doing import doings
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.turn import Decision
 from holdfast.driver.formats.encode import decode, encode
+from holdfast.driver.noted.doing import doings
 from holdfast.driver.people.admission import refuse
 from holdfast.driver.ports import Entry
 from holdfast.lab.simulator.agenda import Agenda

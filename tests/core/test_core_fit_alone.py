@@ -31,7 +31,7 @@ LOOKS = {
     "core/testing/afterwards.py": "moves the facet; whose tests they were",
     "core/testing/off_the_job.py": "whose tests they are",
     "core/turn.py": "moves the facets",
-    "core/state/turned.py": "whether people are to be told that it turned",
+    "noted/turned.py": "whether people are to be told that it turned",
     "adapters/rest/against.py": "words",
     "adapters/rest/nodes.py": "words",
     "adapters/rest/telling.py": "words",
@@ -41,7 +41,7 @@ LOOKS = {
 """Files, and which other question they ask there. A new one belongs into `fit`, or here."""
 
 AT_WORK_LOOKS = {
-    "core/state/doing.py": "the fault that a job holds back",
+    "noted/doing.py": "the fault that a job holds back",
     "core/advance.py": "the exam of a job; whether it can start, all its executors being there",
     "core/attempt/quiet.py": "moves what a node told in its epoch",
     "core/attempt/tally.py": "moves what a node told of its ranks",

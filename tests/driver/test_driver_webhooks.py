@@ -17,9 +17,9 @@ from waiting import eventually_async
 
 from holdfast.cli.main import main
 from holdfast.client import Client, Refused
-from holdfast.driver.core.state.turned import Turned
 from holdfast.driver.follow.webhooks import file
 from holdfast.driver.follow.webhooks.messages import message, words
+from holdfast.driver.noted.turned import Turned
 from holdfast.driver.ports import PermanentError
 from holdfast.protocol import webhooks
 

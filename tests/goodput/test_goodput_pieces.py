@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.driver.core.state.doing import Doing, What
+from holdfast.driver.noted.doing import Doing, What
 from holdfast.driver.people.goodput.account import NO_FAULT, STARTED, clipped, summed
 from holdfast.driver.people.goodput.marks import Life, Mark
 from holdfast.driver.people.goodput.pieces import Bucket, Piece, pieces_of

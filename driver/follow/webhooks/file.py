@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
-from holdfast.driver.core.state.turned import What
+from holdfast.driver.noted.turned import What
 from holdfast.driver.ports import PermanentError
 from holdfast.protocol.mistakes import in_our_words
 from holdfast.protocol.specmodel import Model, sentence

@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from holdfast.driver.core.state.turned import Turned
 from holdfast.driver.follow.webhooks.file import Webhook
+from holdfast.driver.noted.turned import Turned
 from holdfast.driver.ports import Entry
 
 

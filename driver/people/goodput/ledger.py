@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from threading import Lock
 
-from holdfast.driver.core.state.doing import What
 from holdfast.driver.core.state.model import Job, State
+from holdfast.driver.noted.doing import What
 from holdfast.driver.people.goodput.account import NO_FAULT, Account, known_pieces, summed
 from holdfast.driver.people.goodput.fleet import Fleet, fleet_of
 from holdfast.driver.people.goodput.marks import Life, take
