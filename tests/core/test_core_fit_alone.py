@@ -41,7 +41,6 @@ LOOKS = {
 """Files, and which other question they ask there. A new one belongs into `fit`, or here."""
 
 AT_WORK_LOOKS = {
-    "noted/doing.py": "the fault that a job holds back",
     "core/advance.py": "the exam of a job; whether it can start, all its executors being there",
     "core/attempt/quiet.py": "moves what a node told in its epoch",
     "core/attempt/tally.py": "moves what a node told of its ranks",
