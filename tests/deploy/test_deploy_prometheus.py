@@ -43,5 +43,9 @@ def test_the_rules_are_rules(promtool: str) -> None:
     assert "9 rules found" in judged(promtool, "check", "rules", RULES / "alerts.yaml")
 
 
+def test_what_a_prometheus_on_kubernetes_is_given_is_a_configuration(promtool: str) -> None:
+    judged(promtool, "check", "config", "--syntax-only", RULES / "prometheus.yaml")
+
+
 def test_each_alert_fires_for_what_it_is_about_and_for_nothing_less(promtool: str) -> None:
     judged(promtool, "test", "rules", RULES / "alerts_test.yaml")

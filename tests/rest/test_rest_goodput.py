@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
+from prometheus_client.parser import text_string_to_metric_families
 from tests.rest.conftest import Driver
 from tests.rest.test_rest_nodes import NODE
 from waiting import DEADLINE_S
 
+from holdfast.driver.adapters.rest.standby import Waiting
 from holdfast.driver.ports import TemporaryError
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -157,6 +160,35 @@ async def test_dashboards_and_alerts_ask_for_what_a_scrape_has(driver: Driver) -
     assert len(wanted) > 20
     assert wanted <= has
     assert names(iter(["rate(holdfast_job_speed[5m])"])) - has == {"holdfast_job_speed"}
+
+
+async def test_a_driver_that_stands_by_answers_a_scrape_and_has_no_figures() -> None:
+    transport = httpx.ASGITransport(Waiting().app)
+    async with httpx.AsyncClient(transport=transport, base_url="http://driver") as http:
+        told = await http.get("/metrics")
+    assert (told.status_code, told.headers["content-type"][:10]) == (200, "text/plain")
+    assert list(text_string_to_metric_families(told.text)) == []
+
+
+def scrapes() -> dict[str, list[dict[str, Any]]]:
+    """The configurations that we show: shipped, and on the page."""
+    page = (DEPLOY.parent / "docs" / "metrics.md").read_text()
+    shown = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    shipped = (DEPLOY / "prometheus" / "prometheus.yaml").read_text()
+    told = {"shipped": shipped, "on the page": "".join(shown)}
+    return {name: yaml.safe_load(text)["scrape_configs"] for name, text in told.items()}
+
+
+@pytest.mark.parametrize("name", scrapes())
+async def test_a_scrape_keeps_the_labels_that_alerts_and_dashboards_ask_for(
+    driver: Driver, name: str
+) -> None:
+    """Of its own are `job` and `instance`: ours of that name would be renamed."""
+    await begun(driver)
+    assert 'job="speech"' in await scraped(driver)
+    (scrape,) = scrapes()[name]
+    assert scrape["honor_labels"]
+    assert f'up{{job="{scrape["job_name"]}"}} == 0' in set(asked())
 
 
 async def test_the_page_on_metrics_names_each_of_them(driver: Driver) -> None:

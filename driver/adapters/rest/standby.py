@@ -22,6 +22,7 @@ class Waiting:
         self.app = FastAPI(title="Holdfast driver in waiting", openapi_url=None)
         problems.install(self.app)
         self.app.add_api_route("/healthz", _healthz, response_class=PlainTextResponse)
+        self.app.add_api_route("/metrics", _metrics, response_class=PlainTextResponse)
         self.app.add_api_route("/{path:path}", self._answer, methods=METHODS)
         self.app.add_api_websocket_route("/{path:path}", self._refuse)
 
@@ -48,3 +49,8 @@ class Waiting:
 async def _healthz() -> str:
     """The process answers."""
     return "ok\n"
+
+
+async def _metrics() -> str:
+    """No figures: those are the leader's. Prometheus is told that this driver is not away."""
+    return "# This driver stands by; the one that leads has the figures.\n"
