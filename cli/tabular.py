@@ -78,7 +78,7 @@ def _parquet(rows: Sequence[Mapping[str, Any]]) -> None:
     except ImportError:
         raise Stopped(
             "--format parquet: DuckDB is not installed, and writes it.",
-            fix="Install it: pip install duckdb; or use --format csv.",
+            fix="Install it: pip install 'holdfast[trace]'; or use --format csv.",
             code=exitcodes.UNAVAILABLE,
         ) from None
     if sys.stdout.isatty():
