@@ -1,22 +1,25 @@
-"""What it costs to evict a node or to stop a job, told before a person does it. Pure."""
+"""What it costs to evict a node or to stop a job, told before a person does it. Pure.
+
+Used by the page and by `holdfast top`.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.page.status import Incidents, Job
-from holdfast.page.words import duration, ranks
+from holdfast.page.words import FINISHED, duration, ranks
 from holdfast.protocol.counts import plural
 
 Node = Mapping[str, Any]
 
 
 def of_eviction(
-    node: Node, job: Job | None, nodes: Sequence[Node], incidents: Incidents
+    node: Node, job: Job | None, nodes: Sequence[Node], incidents: Incidents | None
 ) -> list[str]:
-    """Sentences, the weightiest first. `job`: the one that has the node, `incidents` those of it;
-    `nodes`: all that there are."""
+    """Sentences, the weightiest first. `job`: the one that has the node, `incidents` those of it,
+    None where they were not asked for; `nodes`: all that there are."""
     out = "It gets no work until it has passed its tests, or a person uses it again."
-    if job is None:
+    if job is None or job["phase"] in FINISHED:
         return ["It has no job: nothing stops.", out]
     if node["standby"]:
         return [f"{job['name']} goes on: the node is a standby of it, and has no ranks.", out]
@@ -25,7 +28,8 @@ def of_eviction(
     return [
         f"{stops}, {who}, and starts again elsewhere.",
         _elsewhere(job, nodes),
-        _took(incidents),
+        _behind(job),
+        *([_took(incidents)] if incidents is not None else []),
         out,
     ]
 
@@ -39,6 +43,20 @@ def _elsewhere(job: Job, nodes: Sequence[Node]) -> str:
         more = f", as are {len(free) - 1:,} more" if len(free) > 1 else ""
         return f"It has no standby; {free[0]} is free{more}."
     return "No other node is free: the job waits until one is."
+
+
+def _behind(job: Job) -> str:
+    """How far back it may have to go: memory of the other nodes is nearer, and not promised."""
+    if job["step"] is None:
+        return "It has not told of a step yet."
+    if job["stored_step"] is None:
+        return f"It is at step {job['step']:,}, and its store has no checkpoint yet."
+    steps = max(0, job["step"] - job["stored_step"])
+    took = f", {duration(steps * job['step_s'])} of training" if steps and job["step_s"] else ""
+    return (
+        f"At worst it goes back from step {job['step']:,} to {job['stored_step']:,} in its store"
+        f"{took}."
+    )
 
 
 def _took(incidents: Incidents) -> str:

@@ -67,7 +67,7 @@ def test_a_job_is_watched_its_stacks_taken_a_node_evicted_and_it_is_stopped(
         seen.keys("e")
         seen.until(f"Evict {held}: why?")
         seen.keys("loud fan\r")
-        seen.until(f"Evict {held}?", "All ranks of speech stop")
+        seen.until(f"Evict {held}?", "speech stops on all of its 2 ranks")
         seen.keys("y")
         seen.until("[ranks]", "speech  Running")
         seen.keys("\x1b[C")

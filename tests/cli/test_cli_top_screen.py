@@ -73,7 +73,7 @@ def test_to_evict_asks_for_a_reason_then_says_what_it_costs_then_waits_for_y() -
     assert isinstance(screen.mode, Confirming)
     assert order is None
     said = text(screen)
-    assert "All ranks of speech-7b stop" in said
+    assert "speech-7b stops on all of its 8 ranks" in said
     assert "At worst it goes back from step 220 to 200 in its store" in said.replace("\n", " ")
     assert typed(screen, ["y"])[1] == Order("evict", "node-2", reason="fan")
     for key in ("n", "enter", "escape", "e"):
@@ -85,7 +85,7 @@ def test_to_stop_says_what_it_costs_first() -> None:
     screen, order = typed(Screen(job="speech-7b"), ["s"])
     assert isinstance(screen.mode, Confirming)
     assert order is None
-    assert "Its 8 ranks end" in screen.mode.costs
+    assert "All of its 8 ranks get SIGTERM" in screen.mode.costs
     assert typed(screen, ["y"])[1] == Order("stop", "speech-7b")
 
 
@@ -113,8 +113,8 @@ def test_a_driver_that_is_away_is_said_and_the_rest_stays() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"standbys": ["node-5"]}, "it takes node-5, its standby."),
-        ({"standbys": []}, "waits for a node, for none is free"),
+        ({"standbys": ["node-5"]}, "Its standby node-5 takes over."),
+        ({"standbys": []}, "No other node is free: the job waits until one is."),
         ({"stored_step": None}, "its store has no checkpoint yet"),
         ({"step": None}, "It has not told of a step yet."),
     ],
@@ -127,8 +127,18 @@ def test_what_an_eviction_costs(change: dict[str, Any], said: str) -> None:
 
 def test_a_node_without_work_costs_nothing() -> None:
     nodes = [{**NODES[0], "job": None}]
-    assert "Nothing of a job runs" in evicting(replace(FACTS, nodes=nodes), NODES[0]["name"])
+    assert "It has no job: nothing stops." in evicting(
+        replace(FACTS, nodes=nodes), NODES[0]["name"]
+    )
+    assert evicting(FACTS, "nobody") == "nobody is not there any more."
     assert stopping(FACTS, "nobody") == ""
+
+
+def test_how_long_recoveries_take_is_told_of_the_job_whose_incidents_were_asked_for() -> None:
+    took = [{**INCIDENTS[0], "faults": 1, "down_s": down_s} for down_s in (9.0, 1.0)]
+    asked = replace(FACTS, incidents=took)
+    assert "Its last recovery took 9.0 s." in evicting(asked, "node-2")
+    assert "recover" not in evicting(replace(asked, job="other"), "node-2")
 
 
 def test_what_others_wrote_does_nothing_to_the_terminal() -> None:
