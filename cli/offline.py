@@ -7,7 +7,6 @@ routes use, so that both say the same.
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
-from importlib import import_module, util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -151,9 +150,8 @@ class Recorded:
 
     def spans(self, job: str, *, last_s: float) -> dict[str, Any]:
         """The end of what the run's folder has."""
-        if util.find_spec("holdfast.traces") is None:
-            raise Stopped("this Holdfast keeps no traces.", fix="Update it.")
-        read = import_module("holdfast.traces.read")
+        from holdfast.traces import read
+
         meant = self.job(job)
         to_s = meant["age_s"]
         from_s = max(0.0, to_s - last_s)

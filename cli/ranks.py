@@ -12,9 +12,6 @@ from holdfast.cli.shared import Json, State, Url, examples
 from holdfast.cli.show import Job
 from holdfast.page.words import ranks as ranks_in_words
 
-FRAMED = 24
-"""Characters of where a rank stands: what is longer says more in `--json`."""
-
 
 class Sort(StrEnum):
     """By what."""

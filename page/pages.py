@@ -5,8 +5,6 @@ Each begins with the frame, which says what holds for every page. Whatever is qu
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from holdfast.page import costs, hypotheses, recoveries, status, stories
@@ -84,7 +82,6 @@ def job(frame: Frame, found: Told, incidents: Incidents, why: Told, log: Log) ->
         recovered=recoveries.outcome(last) if last and done else "Not over yet.",
         why=why,
         log=log,
-        views=has_views(),
     )
 
 
@@ -243,9 +240,3 @@ def problem(
         mistakes=mistakes,
         again=again,
     )
-
-
-@cache
-def has_views() -> bool:
-    """Whether the drawings of ranks are installed with the page."""
-    return (files("holdfast.page") / "static" / "views.js").is_file()

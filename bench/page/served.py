@@ -23,12 +23,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'"
 )
 TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-VIEWS = ("heatmap", "timeline", "view3d", "waterfall")
-INCIDENT = {
-    "number": 3,
-    "summary": "rank 2 on node-1 died of SIGKILL",
-    "stages_s": {"detect": 0.11, "stop": 0.06, "fork": 0.03, "connect": 0.15, "step": 0.2},
-}
+VIEWS = ("heatmap", "timeline", "view3d")
 
 
 class Answers:
@@ -43,7 +38,6 @@ class Answers:
             f"/v1alpha1/jobs/{JOB}": {"name": JOB, "age_s": traced["to_s"]},
             f"/v1alpha1/jobs/{JOB}/view3d": grid,
             f"/v1alpha1/jobs/{JOB}/spans": traced,
-            "/v1alpha1/incidents": {"items": [INCIDENT]},
         }
         self._bytes = {path: json.dumps(told).encode() for path, told in self._others.items()}
         self.asked: dict[str, int] = {}

@@ -4,9 +4,8 @@
 import { heatmap } from "./views/heatmap.js";
 import { timeline } from "./views/timeline.js";
 import { view3d } from "./views/view3d.js";
-import { waterfall } from "./views/waterfall.js";
 
-const VIEWS = { heatmap, timeline, view3d, waterfall };
+const VIEWS = { heatmap, timeline, view3d };
 const mounted = new WeakMap();
 
 /** The style sheet beside this file; colours are read from it, so it has to be there first. */

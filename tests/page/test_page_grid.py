@@ -1,4 +1,4 @@
-"""Where ranks are in the 3D view, who waits for whom in it; curves and waterfalls."""
+"""Where ranks are in the 3D view, who waits for whom in it."""
 
 import itertools
 from xml.etree import ElementTree
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bench.page import made as made_ranks
-from holdfast.page.draw import curve, grid, grid_svg, waterfall
+from holdfast.page.draw import grid, grid_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 SIZES = st.integers(1, 9)
@@ -71,31 +71,3 @@ def test_the_picture_has_arrows_to_who_is_waited_for_and_says_so(
 def test_a_job_that_does_not_say_how_it_is_parallel_is_told_so() -> None:
     answer = made_ranks.view3d(6, 1, 1) | {"declared": False}
     assert "the job does not say how it is parallel" in grid_svg.drawn(answer)
-
-
-@given(st.lists(st.one_of(st.none(), st.floats(-1e6, 1e6)), max_size=60))
-def test_a_curve_stays_inside_and_breaks_where_nothing_is_known(
-    values: list[float | None],
-) -> None:
-    lines = curve.points(values, 160.0, 36.0)
-    known = [value for value in values if value is not None]
-    assert sum(map(len, lines)) == len(known)
-    for x, y in (point for line in lines for point in line):
-        assert 0 <= x <= 160
-        assert 0 <= y <= 36
-    ElementTree.fromstring(curve.drawn(values, "loss"))
-
-
-def test_stages_of_a_recovery_follow_each_other_and_add_up() -> None:
-    incident = {
-        "number": 3,
-        "summary": "rank 2 died",
-        "stages_s": {"detect": 0.5, "stop": 0.2, "restore": 1.1, "step": 0.4},
-    }
-    found = waterfall.stages(incident)
-    ends = [stage.start_s + stage.took_s for stage in found]
-    assert [stage.start_s for stage in found[1:]] == pytest.approx(ends[:-1])
-    root = ElementTree.fromstring(waterfall.drawn(incident))
-    bars = [each for each in root.iter(f"{SVG}rect") if each.get("class") == "stage"]
-    assert len(bars) == 4
-    assert "2.20 s: rank 2 died" in " ".join(root.itertext())
