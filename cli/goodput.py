@@ -6,10 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli import asking, spent
+from holdfast.cli import asking
 from holdfast.cli.errors import misused
 from holdfast.cli.output import as_json, last_word, say, table
 from holdfast.cli.shared import Json, State, Url, examples, text
+from holdfast.page import spent
 from holdfast.page.words import duration
 
 UNITS_S = {"m": 60.0, "h": 3_600.0, "d": 86_400.0}
@@ -65,7 +66,7 @@ def seconds(written: str) -> float:
 
 
 def _show_job(told: Mapping[str, Any]) -> None:
-    say(f"{told['job']}: {_headline(told)}")
+    say(f"{told['job']}: {spent.headline(told)}")
     _buckets(told)
     if costs := told["incidents"]:
         heads = ("incident", "kind", "node", "lost", "most of it", "what")
@@ -77,19 +78,12 @@ def _show_job(told: Mapping[str, Any]) -> None:
 
 def _show_fleet(told: Mapping[str, Any]) -> None:
     jobs = f"{told['jobs']:,} job{'' if told['jobs'] == 1 else 's'}"
-    say(f"{jobs} in {duration(told['window_s'])}: {_headline(told)}")
+    say(f"{jobs} in {duration(told['window_s'])}: {spent.headline(told)}")
     _buckets(told)
     for name in ("kind", "node"):
         if shares := told[f"by_{name}"]:
             heads = (name, "lost", "share", "incidents", "jobs")
             table(heads, [_share(each, told) for each in shares])
-
-
-def _headline(told: Mapping[str, Any]) -> str:
-    if told["ettr"] is None:
-        return "no time that it was to run yet"
-    least = "at least " if told["not_known"] else ""
-    return f"{duration(told['wall_s'])}, ETTR {least}{told['ettr']:.3f}"
 
 
 def _buckets(told: Mapping[str, Any]) -> None:

@@ -98,6 +98,9 @@ class OfFolder:
         told = _found(lambda: self._recorded.why(name))
         return {**told, "fix": ""}  # nothing is to be done any more
 
+    async def goodput(self, job: str) -> dict[str, Any]:
+        return _found(lambda: self._recorded.goodput(job))
+
     async def story(self, job: str) -> dict[str, Any]:
         return _found(lambda: self._recorded.story(job))
 

@@ -7,12 +7,12 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from holdfast.cli import asking, spent
+from holdfast.cli import asking
 from holdfast.cli.client import Problem
 from holdfast.cli.output import console, last_word, toned
 from holdfast.driver.core.state.model import FINISHED
 from holdfast.kit.plain import visible
-from holdfast.page import status
+from holdfast.page import spent, status
 from holdfast.page.waterfall import waterfall
 from holdfast.page.words import duration
 

@@ -7,7 +7,7 @@ Each begins with the frame, which says what holds for every page. Whatever is qu
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.page import costs, hypotheses, recoveries, status, stories
+from holdfast.page import costs, hypotheses, recoveries, spent, status, stories
 from holdfast.page.answers import answers
 from holdfast.page.logs import Pane
 from holdfast.page.render import render
@@ -65,8 +65,8 @@ def jobs(frame: Frame, found: Sequence[Told], fleet: Fleet | None) -> str:
     )
 
 
-def job(frame: Frame, found: Told, incidents: Incidents, why: Told, log: Log) -> str:
-    """One job: the answers first, then what they are from."""
+def job(frame: Frame, found: Told, incidents: Incidents, why: Told, time: Told, log: Log) -> str:
+    """One job: the answers first, then what they are from. `time`: where it went."""
     last = status.last_of(incidents)
     done = last is not None and last["recovered_s"] is not None
     return render(
@@ -80,6 +80,9 @@ def job(frame: Frame, found: Told, incidents: Incidents, why: Told, log: Log) ->
         incidents=incidents[::-1],
         last=last,
         recovered=recoveries.outcome(last) if last and done else "Not over yet.",
+        spent=time,
+        of_time=spent.headline(time),
+        buckets=spent.WORDS,
         why=why,
         log=log,
     )

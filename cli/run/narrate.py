@@ -7,9 +7,9 @@ can be piped on. Silent when all is well.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from holdfast.cli.spent import lost_to_faults
 from holdfast.driver.core.state.model import Phase
 from holdfast.page.recoveries import back
+from holdfast.page.spent import lost_to_faults
 from holdfast.page.words import at_least, counted, duration, repeats
 from holdfast.protocol.counts import plural, times
 from holdfast.protocol.faults import Kind, Rung

@@ -2,12 +2,12 @@
 
 import pytest
 
-from holdfast.cli import spent
 from holdfast.cli.client import Problem
 from holdfast.cli.errors import Stopped
 from holdfast.cli.goodput import seconds
 from holdfast.cli.status import _spent
 from holdfast.driver.people.goodput.pieces import Bucket
+from holdfast.page import spent
 
 TOLD = {
     "wall_s": 100.0,

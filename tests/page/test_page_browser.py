@@ -81,7 +81,7 @@ def test_a_fault_done_outside_is_told_within_two_seconds_without_a_reload(
         took_s = killed_and_told(watched, page, rank=1)
     assert took_s < WITHIN_S
     page.get_by_role("link", name=re.compile(r"Incident \d+")).first.wait_for()
-    page.locator(".waterfall rect").first.wait_for()
+    page.locator("[aria-labelledby=recovery] .waterfall rect").first.wait_for()
     assert page.evaluate("window.notReloaded")
     assert console == []
     page.locator(".answer a").first.click()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.driver.adapters.rest.examples import ANSWERS
 from holdfast.driver.core.state.model import FINISHED as PHASES
-from holdfast.page import pages, words
+from holdfast.page import pages, spent, words
 from holdfast.page.answers import answers
 from holdfast.page.costs import of_eviction, of_stop
 from holdfast.page.logs import SHOWN_LINES, first_error, pane
@@ -20,6 +20,7 @@ from holdfast.page.waterfall import MEANS, waterfall
 JOB: dict[str, Any] = ANSWERS["GET /jobs/{job}"]
 INCIDENT: dict[str, Any] = ANSWERS["GET /incidents/{number}"]
 NODE: dict[str, Any] = ANSWERS["GET /nodes/{node}"]
+TIME: dict[str, Any] = ANSWERS["GET /jobs/{job}/goodput"]
 WHY: dict[str, Any] = ANSWERS["GET /jobs/{job}/why"]
 RUNNING = {
     **JOB,
@@ -145,7 +146,7 @@ def test_whatever_is_quoted_stays_text(quoted: str) -> None:
     node = {**NODE, "name": mark, "reason": mark, "rack": mark, "job": mark}
     brake = {"on": True, "why": mark, "since_s": 0.0, "dry_run": False}
     made = [
-        pages.job(LIVE, job, [incident], why, log),
+        pages.job(LIVE, job, [incident], why, TIME, log),
         pages.incident(LIVE, mark, incident, {"lines": [line]}),
         pages.jobs(LIVE, [job], pages.Fleet([node], brake)),
         pages.node(LIVE, node, {**why, "mind": mark}, mark),
@@ -165,7 +166,8 @@ def test_a_page_of_12288_ranks_is_made_in_no_time_that_a_reader_sees() -> None:
         for n in range(1_536)
     ]
     job = {**RUNNING, "places": places, "ranks": 12_288}
-    html = pages.job(LIVE, job, [INCIDENT], WHY, Log(0, "stderr", 1, pane(b"", whole=True)))
+    log = Log(0, "stderr", 1, pane(b"", whole=True))
+    html = pages.job(LIVE, job, [INCIDENT], WHY, TIME, log)
     assert html.count('class="cell') == 1_536 + len(job["standbys"])
     assert len(html) < 400_000
 
@@ -173,3 +175,17 @@ def test_a_page_of_12288_ranks_is_made_in_no_time_that_a_reader_sees() -> None:
 def test_every_template_and_file_of_the_page_is_installed_with_it() -> None:
     told = (Path(__file__).parents[2] / "pyproject.toml").read_text()
     assert '"holdfast.page" = ["templates/*", "static/**/*"]' in told
+
+
+def test_where_the_time_of_a_job_went_is_told_with_what_each_bucket_is() -> None:
+    log = Log(0, "stderr", 1, pane(b"", whole=True))
+    html = pages.job(LIVE, RUNNING, [INCIDENT], WHY, {**TIME, "not_known": ["of one"]}, log)
+    told = html[html.index("Where its time went") :]
+    assert f"ETTR at least {TIME['ettr']:.3f}" in told
+    assert TIME["buckets_s"].keys() <= spent.WORDS.keys()
+    for bucket, took_s in TIME["buckets_s"].items():
+        assert f"{bucket}<span" in told
+        assert words.duration(took_s) in told
+    assert "Not known: of one." in told
+    none = {**TIME, "buckets_s": {}, "ettr": None}
+    assert "Where its time went" not in pages.job(LIVE, RUNNING, [], WHY, none, log)

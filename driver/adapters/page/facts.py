@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from holdfast.driver.adapters.rest import telling
+from holdfast.driver.adapters.rest.goodput import goodput_of_job
 from holdfast.driver.adapters.rest.guard import meant
 from holdfast.driver.adapters.rest.jobs import job_of, told, view_of
 from holdfast.driver.adapters.rest.logs import FIRST_ATTEMPT, RankLog
@@ -54,6 +55,10 @@ class Facts(Protocol):
     async def incidents(self, job: str) -> list[Dict]: ...
 
     async def why_job(self, name: str) -> Dict: ...
+
+    async def goodput(self, job: str) -> Dict:
+        """Where its time went."""
+        ...
 
     async def story(self, job: str) -> Dict: ...
 
@@ -114,6 +119,9 @@ class Here:
         return await _read(
             lambda: telling.why_job(control.journal, control.state, job, now=control.now())
         )
+
+    async def goodput(self, job: str) -> Dict:
+        return await _read(lambda: goodput_of_job(job, self._control))
 
     async def story(self, job: str) -> Dict:
         control, known = self._control, job_of(self._control, job)

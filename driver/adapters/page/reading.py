@@ -29,9 +29,9 @@ async def jobs(asked: Asked) -> str:
 async def job(asked: Asked) -> str:
     name = await seen(asked)
     found, incidents = await asked.facts.job(name), await asked.facts.incidents(name)
-    why = await asked.facts.why_job(name)
+    why, time = await asked.facts.why_job(name), await asked.facts.goodput(name)
     log = await _log(asked, found, incidents)
-    return await to_thread(pages.job, asked.frame(), found, incidents, why, log)
+    return await to_thread(pages.job, asked.frame(), found, incidents, why, time, log)
 
 
 async def _log(asked: Asked, found: Dict, incidents: list[Dict]) -> pages.Log:

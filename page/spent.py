@@ -1,6 +1,6 @@
 """Words and a bar for where the time of a job went. Pure.
 
-Used by `status`, `goodput`, and at the end of `holdfast run`.
+Used by `status`, `goodput`, the page of a job, and at the end of `holdfast run`.
 """
 
 from collections.abc import Mapping
@@ -71,6 +71,14 @@ def bar(buckets_s: Mapping[str, float], width: int = BAR) -> str:
         sign = SIGNS.get(bucket, LOST)
         drawn += sign * (round(at_s / whole_s * width) - len(drawn))
     return drawn
+
+
+def headline(told: Mapping[str, Any]) -> str:
+    """`18 min, ETTR at least 0.912`."""
+    if told["ettr"] is None:
+        return "no time that it was to run yet"
+    least = "at least " if told["not_known"] else ""
+    return f"{duration(told['wall_s'])}, ETTR {least}{told['ettr']:.3f}"
 
 
 def line(told: Mapping[str, Any]) -> str:
