@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from holdfast.cli import asking
 from holdfast.cli.client import Problem
 from holdfast.cli.output import console, last_word, toned
-from holdfast.driver.core.state.model import FINISHED
 from holdfast.kit.plain import visible
 from holdfast.page import spent, status
 from holdfast.page.waterfall import waterfall
-from holdfast.page.words import duration
+from holdfast.page.words import FINISHED, duration
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -11,7 +11,8 @@ from holdfast.client import models
 from holdfast.client.asking import TIMEOUT_S
 from holdfast.client.following import Event, Following
 from holdfast.client.operations import AsyncOperations
-from holdfast.client.sync import AWAY_S, FINISHED, Client, document
+from holdfast.client.sync import AWAY_S, Client, document
+from holdfast.page.words import FINISHED
 
 T = TypeVar("T")
 KEPT = 100

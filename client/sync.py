@@ -11,9 +11,8 @@ from holdfast.client.errors import ours
 from holdfast.client.following import Event, Following
 from holdfast.client.operations import Operations
 from holdfast.client.pausing import pause
+from holdfast.page.words import FINISHED
 
-FINISHED = frozenset({"Succeeded", "Failed", "Stopped"})
-"""Phases that a job never leaves."""
 AWAY_S = 60.0
 """For which a lost driver is waited for: one that was killed is back after about a second."""
 
