@@ -84,13 +84,8 @@ def timeline(
     from holdfast.page.draw import timeline_svg
 
     asked, alive = asking.source(url, state, job)
-    name = asking.job_named(asked, job)["name"]
-    try:
-        found = asked.spans(name, last_s=last)
-    except Problem as problem:
-        if problem.status != 404:
-            raise
-        raise Stopped(f"the driver keeps no traces of {name}.", fix="Update it.") from problem
+    found = asked.spans(asking.job_named(asked, job)["name"], last_s=last)
+    name = found["job"]
     ranks = asked.ranks(name) if alive else None
     if json:
         as_json(found)
