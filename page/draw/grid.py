@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 SLANT = 0.6
 """Pixels to the right for each pixel down: what makes it look like a plane."""
+FILLED = 0.86
+"""Of a cell's side; the rest is space."""
 LONGEST = 256
 """Ranks in a line of a plane; a longer row goes on in the next."""
 ARROWS = 12
@@ -125,7 +127,8 @@ def _spot(
 def _arrows(
     waits: Sequence[Mapping[str, Any]], spots: Mapping[int, Spot], cell: float
 ) -> Iterable[Arrow]:
-    right, half = (1 + SLANT) * cell / 2, cell / 2
+    half = FILLED * cell / 2
+    right = (1 + SLANT) * half
     for wait in sorted(waits, key=lambda each: -len(each["waiting"]))[:ARROWS]:
         waiting = [spots[rank] for rank in wait["waiting"] if rank in spots]
         for target in [rank for rank in wait["lacking"] if rank in spots][:2] if waiting else ():

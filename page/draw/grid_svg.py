@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.page.draw import svg, themes
-from holdfast.page.draw.grid import SLANT, Arrow, Grid, Spot, grid
+from holdfast.page.draw.grid import FILLED, SLANT, Arrow, Grid, Spot, grid
 from holdfast.page.draw.svg import Svg
 from holdfast.page.draw.themes import Theme
 
@@ -12,8 +12,6 @@ MARGIN, HEAD, LABELS = 16.0, 76.0, 56.0
 RING = 6.0
 TITLED = 1024
 LINE = 16.0
-FILLED = 0.86
-"""Of a cell's side; the rest is space."""
 NUMBERED = 20.0
 """Pixels of a cell from which on its rank is written in it."""
 
@@ -140,8 +138,8 @@ def _chosen(out: Svg, found: Grid, left: float, theme: Theme) -> None:
         )
     mine = spots[found.chosen.rank]
     out.circle(
-        left + mine.x + (1 + SLANT) * found.cell / 2,
-        HEAD + mine.y + found.cell / 2,
+        left + mine.x + (1 + SLANT) * FILLED * found.cell / 2,
+        HEAD + mine.y + FILLED * found.cell / 2,
         RING,
         fill="none",
         stroke=theme.text,

@@ -1,6 +1,7 @@
 // The layout of the 3D view: the same places as page/draw/grid.py makes of the same answer.
 
 export const SLANT = 0.6;
+export const FILLED = 0.86;
 const LONGEST = 256;
 const ARROWS = 12;
 const MOST = 40;
@@ -50,7 +51,8 @@ function spread(across, down, planes, width) {
 
 function arrowsOf(waits, { x, y, placeOf, cell }) {
   const found = [];
-  const [right, half] = [((1 + SLANT) * cell) / 2, cell / 2];
+  const half = (FILLED * cell) / 2;
+  const right = (1 + SLANT) * half;
   const most = [...waits].sort((one, other) => other.waiting.length - one.waiting.length).slice(0, ARROWS);
   for (const wait of most) {
     const waiting = wait.waiting.filter((rank) => placeOf.has(rank)).map((rank) => placeOf.get(rank));

@@ -13,6 +13,7 @@ const GAP_PX = 14;
 const HEAD_PX = 20;
 const RING_PX = 7;
 const LARGEST_PX = 40;
+const ENOUGH_PX = 28;
 const NUMBERED_PX = 16;
 const NAME_PX = 148;
 const SHORT_PX = 84;
@@ -62,7 +63,7 @@ class Heatmap {
     this.found = found;
     this.images = null;
     this.stage.fitted();
-    this.spread(this.stage.width, this.stage.height);
+    this.spread(this.stage.width, this.stage.most);
     const { outliers, window_s: windowS } = found;
     const count = `${found.count.toLocaleString("en")} ranks`;
     const window = windowS ? ` over the last ${windowS.toPrecision(3)} s` : "";
@@ -105,7 +106,7 @@ class Heatmap {
   // ---------------------------------------------------------------- the picture, in CSS pixels
 
   resized(stage) {
-    if (this.found) this.spread(stage.width, stage.height);
+    if (this.found) this.spread(stage.width, stage.most);
   }
 
   high(width, most) {
@@ -114,7 +115,10 @@ class Heatmap {
     return this.size()[1];
   }
 
-  /** As many fields in a line as make cells largest; names have the room that they need. */
+  /**
+   * As many fields in a line as make cells largest, and as many as can be where that is enough; names
+   * have the room that they need.
+   */
   spread(width, most) {
     this.fields(width - 2 * EDGE_PX, most, NAME_PX);
     if (this.cell < 2) this.fields(width - 2 * EDGE_PX, most, SHORT_PX);
@@ -130,7 +134,7 @@ class Heatmap {
       const tall = most / rows - HEAD_PX - GAP_PX;
       const room = Math.min(LARGEST_PX, slot / this.wide, Math.max(tall, 1) / this.found.lines);
       const cell = room >= 2 ? Math.floor(room) : room;
-      if (cell >= this.cell) Object.assign(this, { cell, across, slot });
+      if (Math.min(cell, ENOUGH_PX) >= Math.min(this.cell, ENOUGH_PX)) Object.assign(this, { cell, across, slot });
     }
     this.slot = Math.min(this.slot, Math.max(least, this.wide * this.cell));
   }

@@ -61,10 +61,14 @@ export class Stage {
     this.changed();
   }
 
+  /** CSS pixels that it may be high. */
+  get most() {
+    return Math.max(2 * LOWEST_PX, OF_SCREEN * globalThis.innerHeight);
+  }
+
   /** As high as what it shows, from LOWEST_PX to a part of the screen. */
   fitted() {
-    const most = Math.max(2 * LOWEST_PX, OF_SCREEN * globalThis.innerHeight);
-    const high = Math.ceil(Math.min(most, Math.max(LOWEST_PX, this.picture.high(this.width, most))));
+    const high = Math.ceil(Math.min(this.most, Math.max(LOWEST_PX, this.picture.high(this.width, this.most))));
     if (high === this.asked) return;
     this.asked = high;
     this.canvas.style.height = `${high}px`;

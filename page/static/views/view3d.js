@@ -4,13 +4,12 @@
 import { routeOf } from "./ask.js";
 import { coloursOf, onTheme, readable } from "./colours.js";
 import { follow } from "./feed.js";
-import { chosenOf, gridOf, SLANT } from "./grid.js";
+import { chosenOf, FILLED, gridOf, SLANT } from "./grid.js";
 import { past } from "./moments.js";
 import { legend, made, moment, names, put, Table } from "./parts.js";
 import { Stage } from "./stage.js";
 
 const MOST_PIXELS = 4e6;
-const FILLED = 0.86;
 const RING_PX = 8;
 const PAST_S = 3600;
 const TABLE_ROWS = 100;
