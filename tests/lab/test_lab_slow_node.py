@@ -1,7 +1,6 @@
 """A slow node of an emulated cluster: its ranks are what differs in the heat map, and are named."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -37,8 +36,6 @@ for step in range(10_000_000):
     optimizer.step()
     optimizer.zero_grad()
 """
-PICTURE = os.environ.get("HOLDFAST_PICTURE_OF_SLOW_NODE", "")
-"""A file to which the picture is written as well: that of docs/views.md."""
 
 
 def asked(lab: Lab, *words: str) -> subprocess.CompletedProcess[str]:
@@ -90,8 +87,6 @@ def test_the_ranks_of_a_slow_node_are_seen_and_named(tmp_path: Path) -> None:
         eventually(lambda: outliers(lab) == {SLOW}, "what differs is on the slow node")
         picture = tmp_path / "slow.svg"
         eventually(lambda: named(lab, picture, slow), "all of its ranks are named", DEADLINE_S)
-    if PICTURE:
-        Path(PICTURE).write_bytes(picture.read_bytes())
 
 
 def named(lab: Lab, picture: Path, slow: set[int]) -> bool:
