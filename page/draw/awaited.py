@@ -13,6 +13,12 @@ FEW = 8
 Rows = Mapping[int, Mapping[str, Any]]
 
 
+def newest(spans: Sequence[Span]) -> list[Span]:
+    """Those of the newest attempt: who stood in an earlier one was ended there."""
+    attempt = max((span.get("attempt", 1) for span in spans), default=1)
+    return [span for span in spans if span.get("attempt", 1) == attempt]
+
+
 def held(span: Span) -> bool:
     """Whether it is a wait that was under way when it was asked."""
     return not span.get("ended", True) and span.get("waited_s", 0.0) > ENDED_EARLY

@@ -69,9 +69,10 @@ def timeline(
     spans: Sequence[Span] = answer["spans"]
     rows = {row["rank"]: row for row in (ranks or {}).get("ranks", ())}
     from_s, to_s = _bounds(answer, spans)
-    last = awaited.last(spans)
+    newest = awaited.newest(spans)
+    last = awaited.last(newest)
     waiting = {rank for rank, row in rows.items() if row.get("state") == "waits"}
-    held = waiting | {span["rank"] for span in spans if awaited.held(span)}
+    held = waiting | {span["rank"] for span in newest if awaited.held(span)}
     found = awaited.awaited(last, rows, held)
     nodes = {span["rank"]: span["node"] for span in spans}
     known = sorted(nodes.keys() | waiting | set(found))
@@ -102,7 +103,7 @@ def timeline(
         line_height=height,
         left_out=len(known) - len(chosen),
         awaited=found,
-        says=awaited.says(found, nodes, last, held, awaited.where(spans, rows, held)),
+        says=awaited.says(found, nodes, last, held, awaited.where(newest, rows, held)),
     )
 
 

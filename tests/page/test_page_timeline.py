@@ -153,6 +153,13 @@ def test_segments_never_overlap_and_pieces_have_all_of_their_time(data: Any) -> 
     assert told * piece_s == pytest.approx(whole, abs=1e-5)
 
 
+def test_who_stood_in_an_attempt_that_was_ended_is_not_said_to_stand() -> None:
+    answer = made_ranks.spans(4, stopped=2, at_s=12.0)
+    for rank in range(4):
+        answer["spans"].append(made_ranks._span(rank, 0, "step", 19.0, took_s=1.0, attempt=2))
+    assert timeline.timeline(answer).says == ""
+
+
 def test_a_rank_that_runs_is_not_said_to_stand_because_its_node_sends_later() -> None:
     answer = made_ranks.spans(4)
     answer["spans"] = [each for each in answer["spans"] if each["rank"] < 2 or each["step"] < 18]

@@ -7,6 +7,12 @@ const FEW = 8;
 
 const ordered = (ranks) => [...ranks].sort((one, other) => one - other);
 
+/** Those of the newest attempt: who stood in an earlier one was ended there. */
+export function newestOf(spans) {
+  const attempt = spans.reduce((most, span) => Math.max(most, span.attempt ?? 1), 1);
+  return spans.filter((span) => (span.attempt ?? 1) === attempt);
+}
+
 /** Whether it is a wait that was under way when it was asked. */
 export const isHeld = (span) => span.ended === false && (span.waited_s ?? 0) > ENDED_EARLY;
 

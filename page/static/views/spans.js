@@ -1,7 +1,7 @@
 // The layout of the timeline: the same lines and segments as page/draw/timeline.py makes. Spans are
 // in typed arrays, sorted by line and start, to be pointed at; segments are what is painted.
 
-import { awaitedOf, isHeld, lastOf, saysOf, whereOf } from "./awaited.js";
+import { awaitedOf, isHeld, lastOf, newestOf, saysOf, whereOf } from "./awaited.js";
 import { endOf as end, MEETINGS, piecesOf, segmentsOf, startOf as start, STOPPED, WAITS } from "./busy.js";
 import { median } from "./heat.js";
 
@@ -12,13 +12,14 @@ export function timelineOf(answer, ranks = null) {
   const { spans } = answer;
   const rows = new Map((ranks?.ranks ?? []).map((row) => [row.rank, row]));
   const [fromS, toS] = bounds(answer, spans);
-  const last = lastOf(spans);
+  const newest = newestOf(spans);
+  const last = lastOf(newest);
   const nodes = new Map(spans.map((span) => [span.rank, span.node]));
   const traced = [...nodes.keys()];
   for (const [rank, row] of rows) nodes.set(rank, row.node);
   const waiting = [...rows.values()].filter((row) => row.state === "waits").map((row) => row.rank);
   const held = new Set(waiting);
-  for (const span of spans) if (isHeld(span)) held.add(span.rank);
+  for (const span of newest) if (isHeld(span)) held.add(span.rank);
   const awaited = awaitedOf(last, rows, held);
   const known = [...new Set([...traced, ...waiting, ...awaited])].sort((one, other) => one - other);
   const lines = chosen(known, awaited);
@@ -32,7 +33,7 @@ export function timelineOf(answer, ranks = null) {
     stepS: steps.length ? median(steps) : 0,
     bars: barsOf(shown, fromS),
     leftOut: known.length - lines.length,
-    says: saysOf(awaited, nodes, last, held, whereOf(spans, rows, held)),
+    says: saysOf(awaited, nodes, last, held, whereOf(newest, rows, held)),
   };
 }
 
