@@ -162,7 +162,9 @@ def _ended(asked: asking.Source, name: str, last_s: float) -> dict[str, Any]:
     told = asked.spans(name, last_s=last_s)
     if not told["spans"]:
         raise Stopped(f"{name} does not run now, and has no traces.", fix=f"holdfast why {name}")
-    complain(f"{name} does not run now: of {told['from_s']:.1f} s to {told['to_s']:.1f} s, by traces")
+    complain(
+        f"{name} does not run now: of {told['from_s']:.1f} s to {told['to_s']:.1f} s, by traces"
+    )
     return moments.ranks_of(told)
 
 

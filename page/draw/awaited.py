@@ -36,9 +36,7 @@ def last(spans: Iterable[Span]) -> dict[int, float]:
     return found | stopped
 
 
-def awaited(
-    ended: Mapping[int, float], rows: Rows, waiting: set[int]
-) -> tuple[int, ...]:
+def awaited(ended: Mapping[int, float], rows: Rows, waiting: set[int]) -> tuple[int, ...]:
     """Whom the detectors say the waits end at; else, of spans alone, who ended long before most.
 
     Where nobody waits, not whoever runs now: a node's spans come when it sends them.

@@ -21,6 +21,8 @@ FILLED = 0.85
 """Of a line's height."""
 MOST_PIECES = 20_000
 """Bars of a picture of shares, or so: what has many lines has longer pieces."""
+
+
 class Bar(NamedTuple):
     """What a rank was at, on its line: kinds of spans, `step` where no other tells, `waits`, and
     `stopped`, by a signal."""

@@ -206,7 +206,10 @@ def test_of_thousands_of_ranks_the_one_that_is_slow_is_seen_in_a_terminal(
     assert "".join(field).count("█") == 1
     assert "█ rank 5000 on node-625: " in said
     picture_text.timeline(made_ranks.spans(16, stopped=5), None)
-    assert "rank 5 on node-0 has done nothing since 12.0 s; 15 ranks wait in all_reduce" in capsys.readouterr().out
+    assert (
+        "rank 5 on node-0 has done nothing since 12.0 s; 15 ranks wait in all_reduce"
+        in capsys.readouterr().out
+    )
     picture_text.view3d(made_ranks.view3d(4, 4, 2, stopped=13), 3)
     said = capsys.readouterr().out
     assert "rank 3 waits for rank 12 waits for rank 13" in said

@@ -106,7 +106,11 @@ def test_steps_that_are_too_short_to_be_seen_are_drawn_as_shares_of_time() -> No
         key = (bar.rank, bar.kind)
         area[key] = area.get(key, 0.0) + bar.width * bar.height
     whole = sum(value for (rank, _), value in area.items() if rank == 1)
-    shares = {kind: value / whole for (rank, kind), value in area.items() if value > 1e-6 * whole and rank == 1}
+    shares = {
+        kind: value / whole
+        for (rank, kind), value in area.items()
+        if value > 1e-6 * whole and rank == 1
+    }
     usual = {"forward": 0.3, "backward": 0.5, "collective": 0.1, "waits": 0.1}
     assert shares == pytest.approx(usual, abs=0.01)
     assert (0, "waits") not in area
@@ -139,7 +143,10 @@ def test_segments_never_overlap_and_pieces_have_all_of_their_time(data: Any) -> 
         for kind, start, took, share in data.draw(
             st.lists(
                 st.tuples(
-                    st.sampled_from(["step", "collective", "backward"]), times, times, st.floats(0, 1)
+                    st.sampled_from(["step", "collective", "backward"]),
+                    times,
+                    times,
+                    st.floats(0, 1),
                 ),
                 max_size=12,
             )
