@@ -14,7 +14,6 @@ from holdfast.cli.output import warn
 from holdfast.driver.adapters.rest import naming
 from holdfast.protocol import exitcodes
 
-
 MOST_SPANS = 200_000
 """As many as the driver tells at once."""
 

@@ -25,7 +25,7 @@ def held(span: Span) -> bool:
 
 
 def last(spans: Iterable[Span]) -> dict[int, float]:
-    """When each rank last did something; from when it was stopped, if it still is, it does nothing."""
+    """When each rank last did something: one that is stopped, when that began."""
     found: dict[int, float] = {}
     stopped: dict[int, float] = {}
     for span in spans:

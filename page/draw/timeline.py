@@ -2,8 +2,8 @@
 
 Of the answer of `GET /jobs/{job}/spans`, and, for what is under way at its end and so has no span
 yet, of `GET /jobs/{job}/ranks`. Where there are more ranks than lines, those that differ have one,
-and some of the others, evenly spread. Where steps are too short to be seen one by one, a bar is as high
-as its kind's share of a piece of time (`busy`).
+and some of the others, evenly spread. Where steps are too short to be seen one by one, a bar is as
+high as its kind's share of a piece of time (`busy`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
