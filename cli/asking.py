@@ -14,6 +14,9 @@ from holdfast.cli.output import warn
 from holdfast.driver.adapters.rest import naming
 from holdfast.protocol import exitcodes
 
+MOST_SPANS = 200_000
+"""As many as the driver tells at once."""
+
 
 class Source(Protocol):
     """What these commands need. `filters` of jobs: phase, label, name."""
@@ -134,7 +137,7 @@ class Live:
 
     def spans(self, job: str, *, last_s: float) -> dict[str, Any]:
         age_s = self.job(job)["age_s"]
-        since = {"from_s": max(0.0, age_s - last_s), "to_s": age_s}
+        since = {"from_s": max(0.0, age_s - last_s), "to_s": age_s, "limit": MOST_SPANS}
         found: dict[str, Any] = self._client.get(path("jobs", job, "spans"), **since)
         return found
 

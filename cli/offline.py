@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from holdfast.driver.core.state.model import Job
 
 ENDED = "ended"
+MOST_SPANS = 200_000
+"""Of an answer, as a driver has it at most."""
 NOT_KEPT = "what ranks did at each moment, and for whom they waited, is in no journal."
 UNDER_WAY = frozenset({"free", "held", "in test", "unknown"})
 """States of nodes that are over where nothing runs any more; others are known as well then."""
@@ -146,17 +148,22 @@ class Recorded:
 
     def view3d(self, job: str) -> dict[str, Any]:
         self._meant(job)
-        raise Stopped(f"no driver runs, and {NOT_KEPT}", fix=f"What is kept: holdfast why {job}")
+        fix = f"What each did when: holdfast timeline {job}"
+        raise Stopped(f"no driver runs, and {NOT_KEPT}", fix=fix)
 
     def spans(self, job: str, *, last_s: float) -> dict[str, Any]:
-        """The end of what the run's folder has."""
+        """The last of what the run's folder has: its end is that of the last span."""
+        from holdfast.driver.core.state.model import FINISHED
         from holdfast.traces import read
 
         meant = self.job(job)
-        to_s = meant["age_s"]
+        end_s = meant["age_s"] - (meant["since_s"] if meant["phase"] in FINISHED else 0.0)
+        since_s = max(0.0, end_s - last_s)
+        found = read.find(self._root, meant["name"], from_s=since_s, limit=MOST_SPANS)
+        to_s = max((each.start_s + each.took_s for each in found.spans), default=end_s)
         from_s = max(0.0, to_s - last_s)
-        found = read.find(self._root, meant["name"], from_s=from_s, to_s=to_s)
-        told: dict[str, Any] = msgspec.to_builtins(found)
+        spans = [each for each in found.spans if each.start_s + each.took_s >= from_s]
+        told: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(found, spans=spans))
         return {**told, "job": meant["name"], "from_s": from_s, "to_s": to_s}
 
     def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:

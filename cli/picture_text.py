@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from holdfast.cli.output import console, say
-from holdfast.page.draw import themes
+from holdfast.page.draw import themes, timeline_svg
 from holdfast.page.draw.grid import grid
 from holdfast.page.draw.heat import NAMED, OWN, Column, Heat, heat
 from holdfast.page.draw.heat_svg import named
@@ -34,8 +34,12 @@ LETTERS = {
     "load": "L",
     "pause": "z",
     "step": "·",
+    "stopped": "█",
+    "waits": "░",
 }
-WAIT = "░"
+WAIT = LETTERS["waits"]
+WAITED = 0.25
+"""Share of a column from which on a wait is its character."""
 STATES = {"runs": "·", "waits": WAIT, "pauses": "z"}
 GRAVE = "█"
 
@@ -123,7 +127,7 @@ def timeline(answer: Mapping[str, Any], ranks: Mapping[str, Any] | None) -> None
     from rich.text import Text
 
     columns = min(MOST_COLUMNS, max(20, console().width - 24))
-    found = laid_out(answer, ranks, width=float(columns))
+    found = laid_out(answer, ranks, width=float(columns), seen=1.0)
     if not found.lines:
         say("no spans are kept of that time")
         return
@@ -140,8 +144,9 @@ def timeline(answer: Mapping[str, Any], ranks: Mapping[str, Any] | None) -> None
         ]
     )
     kinds = {bar.kind for bar in found.bars}
-    legend = ", ".join(f"{LETTERS[kind]} {kind}" for kind in LETTERS if kind in kinds)
-    say(f"{found.from_s:.1f} s to {found.to_s:.1f} s; {legend}, {WAIT} waits")
+    there = [kind for kind in LETTERS if kind in kinds]
+    legend = ", ".join(f"{LETTERS[kind]} {timeline_svg.WORDS.get(kind, kind)}" for kind in there)
+    say(f"{found.from_s:.1f} s to {found.to_s:.1f} s; {legend}")
     if more := found.left_out + len(found.lines) - len(shown):
         say(f"{more:,} ranks are left out")
     if found.says:
@@ -149,14 +154,19 @@ def timeline(answer: Mapping[str, Any], ranks: Mapping[str, Any] | None) -> None
 
 
 def _cells(found: Timeline, columns: int) -> dict[int, list[tuple[str, str]]]:
-    """By rank: a character and its colour for each column."""
+    """By rank: a character and its colour for each column, of what it did for longest in it;
+    a wait of a quarter is seen."""
+    took: dict[tuple[int, int], dict[str, float]] = {}
+    for bar in found.bars:
+        for at in range(int(bar.x), min(columns, int(bar.x + bar.width) + 1)):
+            wide = min(bar.x + bar.width, at + 1) - max(bar.x, at)
+            column = took.setdefault((bar.rank, at), {})
+            column[bar.kind] = column.get(bar.kind, 0.0) + max(0.0, wide) * bar.height
     cells = {line.rank: [(" ", "")] * columns for line in found.lines}
-    for bar in sorted(found.bars, key=lambda bar: bar.kind != "step"):
-        colour = themes.DARK.kinds.get(bar.kind, "")
-        first, last = int(bar.x), max(int(bar.x) + 1, round(bar.x + bar.width))
-        for at in range(first, min(columns, last)):
-            waits = at < bar.x + bar.wait - 0.5
-            cells[bar.rank][at] = (WAIT, "dim") if waits else (LETTERS.get(bar.kind, "?"), colour)
+    for (rank, at), column in took.items():
+        waits = column.get("waits", 0.0) >= WAITED * sum(column.values())
+        kind = "waits" if waits else max(column, key=lambda kind: column[kind])
+        cells[rank][at] = LETTERS.get(kind, "?"), themes.DARK.kinds.get(kind, "dim")
     return cells
 
 

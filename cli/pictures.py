@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli import asking
-from holdfast.cli.client import Problem
 from holdfast.cli.errors import Stopped, misused
 from holdfast.cli.output import as_json, complain, last_word, say
 from holdfast.cli.shared import Json, State, Url, examples
@@ -24,6 +23,9 @@ SOON_S = 1.0
 """After which it is said what is waited for."""
 ENOUGH = 0.9
 """Share of the ranks of which time has to be known."""
+
+PAST_S = 10.0
+"""Of a run that has ended: so much of its end, as of the past on the page."""
 
 Svg = Annotated[
     Path | None, typer.Option("--svg", metavar="FILE", help="Write the picture as SVG.")
@@ -61,7 +63,7 @@ def heatmap(
 
     asked, alive = asking.source(url, state, job)
     name = asking.job_named(asked, job)["name"]
-    found = _looked_at(asked, name) if alive else _ended(asked, name)
+    found = _looked_at(asked, name) if alive else _ended(asked, name, PAST_S)
     if json:
         as_json(found)
     elif not _to_file(lambda theme: heat_svg.drawn(found, theme=theme), svg, png, dark=dark):
@@ -84,13 +86,8 @@ def timeline(
     from holdfast.page.draw import timeline_svg
 
     asked, alive = asking.source(url, state, job)
-    name = asking.job_named(asked, job)["name"]
-    try:
-        found = asked.spans(name, last_s=last)
-    except Problem as problem:
-        if problem.status != 404:
-            raise
-        raise Stopped(f"the driver keeps no traces of {name}.", fix="Update it.") from problem
+    found = asked.spans(asking.job_named(asked, job)["name"], last_s=last)
+    name = found["job"]
     ranks = asked.ranks(name) if alive else None
     if json:
         as_json(found)
@@ -157,11 +154,18 @@ def _tells(found: Mapping[str, Any]) -> bool:
     return not rows or len(long) >= ENOUGH * len(rows) or found.get("quiet_s", 0.0) > WINDOW_S
 
 
-def _ended(asked: asking.Source, name: str) -> dict[str, Any]:
-    """Raises `Stopped`: the heat map is of what runs."""
-    found = asked.ranks(name)
-    fix = f"Its traces, where it has some: holdfast timeline {name}"
-    raise Stopped(f"{name} does not run now, and {found['nothing']}", fix=fix)
+def _ended(asked: asking.Source, name: str, last_s: float) -> dict[str, Any]:
+    """Of a run that has ended, what its traces say of its last seconds. Raises `Stopped` where it
+    has none."""
+    from holdfast.page.draw import moments
+
+    told = asked.spans(name, last_s=last_s)
+    if not told["spans"]:
+        raise Stopped(f"{name} does not run now, and has no traces.", fix=f"holdfast why {name}")
+    complain(
+        f"{name} does not run now: of {told['from_s']:.1f} s to {told['to_s']:.1f} s, by traces"
+    )
+    return moments.ranks_of(told)
 
 
 # ---------------------------------------------------------------- where it goes

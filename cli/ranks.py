@@ -10,6 +10,7 @@ from holdfast.cli import asking
 from holdfast.cli.output import as_json, last_word, say, table
 from holdfast.cli.shared import Json, State, Url, examples
 from holdfast.cli.show import Job
+from holdfast.cli.tabular import As, Format, write
 from holdfast.page.words import ranks as ranks_in_words
 
 
@@ -42,6 +43,7 @@ def ranks(
     sort: Annotated[
         Sort, typer.Option("--sort", help="Longest still, least steps, or longest wait first.")
     ] = Sort.RANK,
+    form: As = Format.TABLE,
     url: Url = None,
     state: State = None,
     json: Json = False,
@@ -52,6 +54,9 @@ def ranks(
     rows = sorted(found["ranks"], key=ORDERS[sort])
     if json:
         as_json({**found, "ranks": rows})
+        return
+    if form is not Format.TABLE:
+        write(rows, form)
         return
     if rows:
         heads = ("rank", "node", "pid", "state", "step", "phase", "still", "waits for", "last")

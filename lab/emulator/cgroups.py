@@ -9,6 +9,8 @@ import contextlib
 from pathlib import Path
 
 WEIGHT_FILES = {"v1": "cpu.shares", "v2": "cpu.weight"}
+PERIOD_US = 20_000
+"""In which a node that is made slow gets its share: a few in a step."""
 WEIGHT_OF_RUN = {"v1": 16_384, "v2": 1_600}
 """Of the run against what else runs here, 16 times a process's own: it has many processes, and as
 one group of the default weight it would get no more than any single one of its neighbours."""
@@ -93,3 +95,18 @@ def _v2_base() -> Path | None:
         if rest.startswith("cgroup2 ") and mine:
             return (Path(fields.split()[4]) / mine[0].strip("/")).parent
     return None
+
+
+def slow(run_id: str, node: str, processors: float) -> None:
+    """From now on the node has so many processors at most. Raises `OSError`, `LookupError` where
+    the run has no cpu cgroup."""
+    quota_us = max(1_000, round(processors * PERIOD_US))
+    for group in (parent / node for parent in of_run(run_id)):
+        if (group / "cpu.cfs_quota_us").exists():
+            (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (group / "cpu.cfs_quota_us").write_text(str(quota_us))
+            return
+        if (group / "cpu.max").exists():
+            (group / "cpu.max").write_text(f"{quota_us} {PERIOD_US}")
+            return
+    raise LookupError(f"the node {node} has no cpu cgroup")

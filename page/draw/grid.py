@@ -1,7 +1,7 @@
 """The 3D view: ranks in dp x pp x tp, a plane a stage, and who waits for whom. A layout; pure.
 
-Of the answer of `GET /jobs/{job}/view3d`. Planes are drawn aslant and one above the other, so that
-none hides another: every rank is seen, and can be pointed at.
+Of the answer of `GET /jobs/{job}/view3d`. Planes are drawn aslant, below and beside one another, so
+that none hides another: every rank is seen, and can be pointed at.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,12 +9,16 @@ from typing import Any, NamedTuple
 
 SLANT = 0.6
 """Pixels to the right for each pixel down: what makes it look like a plane."""
+FILLED = 0.86
+"""Of a cell's side; the rest is space."""
 LONGEST = 256
 """Ranks in a line of a plane; a longer row goes on in the next."""
 ARROWS = 12
 """That are drawn: places where most wait first."""
 MOST = 40.0
 """Pixels of a cell."""
+OF_WIDTH = 0.6
+"""Height of the view, where cells can be small enough for that."""
 CHAIN = 64
 """Ranks that a chain of waits is followed over."""
 
@@ -49,11 +53,15 @@ class Chosen(NamedTuple):
     chain: tuple[int, ...]
 
 
+Plane = tuple[int, float, float, float, float]
+"""Stage, x, y, width, height."""
+
+
 class Grid(NamedTuple):
     """The whole view. Cells are `cell` wide and `cell * tall` high, aslant by SLANT."""
 
     spots: tuple[Spot, ...]
-    planes: tuple[tuple[int, float, float, float, float], ...]  # stage, x, y, width, height
+    planes: tuple[Plane, ...]
     arrows: tuple[Arrow, ...]
     ends: tuple[int, ...]
     cell: float
@@ -68,48 +76,66 @@ def grid(answer: Mapping[str, Any], *, width: float = 900.0, rank: int | None = 
     across = min(dims["dp"], LONGEST)
     folds = -(-dims["dp"] // across)
     down = folds * dims["tp"]
-    cell = max(2.0, min(MOST, width / (across + SLANT * down + 1)))
+    cell, line = _spread(across, down, dims["pp"], width)
     tall = cell * down
     gap = max(10.0, cell)
-    spots = tuple(_spot(each, dims, across, cell, tall + gap) for each in answer["ranks"])
-    spots_of = {spot.rank: spot for spot in spots}
     wide = cell * across + SLANT * tall
     planes = tuple(
-        (stage, 0.0, stage * (tall + gap), cell * across, tall) for stage in range(dims["pp"])
+        (stage, (stage % line) * (wide + gap), (stage // line) * (tall + gap), wide, tall)
+        for stage in range(dims["pp"])
     )
+    spots = tuple(_spot(each, dims, across, cell, planes) for each in answer["ranks"])
+    spots_of = {spot.rank: spot for spot in spots}
     return Grid(
         spots=spots,
         planes=planes,
         arrows=tuple(_arrows(answer.get("waits", ()), spots_of, cell)),
         ends=tuple(answer.get("ends", ())),
         cell=cell,
-        width=wide,
-        height=dims["pp"] * (tall + gap) - gap,
+        width=min(line, dims["pp"]) * (wide + gap) - gap,
+        height=-(-dims["pp"] // line) * (tall + gap) - gap,
         chosen=None if rank is None else chosen(answer, rank),
     )
 
 
+def _spread(across: int, down: int, planes: int, width: float) -> tuple[float, int]:
+    """The largest cells: their size, and how many planes lie side by side."""
+    best, best_line = 0.0, 1
+    for line in range(1, planes + 1):
+        wide = width / (line * (across + SLANT * down) + line)
+        high = OF_WIDTH * width / (-(-planes // line) * (down + 1))
+        cell = max(2.0, min(MOST, wide, high))
+        if cell > best:
+            best, best_line = cell, line
+    return best, best_line
+
+
 def _spot(
-    placed: Mapping[str, Any], dims: Mapping[str, int], across: int, cell: float, plane: float
+    placed: Mapping[str, Any],
+    dims: Mapping[str, int],
+    across: int,
+    cell: float,
+    planes: Sequence[Plane],
 ) -> Spot:
     dp, pp, tp = placed["at"]
-    line = (dp // across) * dims["tp"] + tp
-    y = line * cell
-    x = (dp % across) * cell + SLANT * y
-    return Spot(placed["rank"], (dp, pp, tp), x, pp * plane + y, placed.get("state", "unseen"))
+    below = ((dp // across) * dims["tp"] + tp) * cell
+    _, left, top, _, _ = planes[pp]
+    x = left + (dp % across) * cell + SLANT * below
+    return Spot(placed["rank"], (dp, pp, tp), x, top + below, placed.get("state", "unseen"))
 
 
 def _arrows(
     waits: Sequence[Mapping[str, Any]], spots: Mapping[int, Spot], cell: float
 ) -> Iterable[Arrow]:
-    half = cell / 2
+    half = FILLED * cell / 2
+    right = (1 + SLANT) * half
     for wait in sorted(waits, key=lambda each: -len(each["waiting"]))[:ARROWS]:
         waiting = [spots[rank] for rank in wait["waiting"] if rank in spots]
         for target in [rank for rank in wait["lacking"] if rank in spots][:2] if waiting else ():
-            x = sum(spot.x for spot in waiting) / len(waiting) + half
+            x = sum(spot.x for spot in waiting) / len(waiting) + right
             y = sum(spot.y for spot in waiting) / len(waiting) + half
             to = spots[target]
-            yield Arrow(len(waiting), target, wait["where"], x, y, to.x + half, to.y + half)
+            yield Arrow(len(waiting), target, wait["where"], x, y, to.x + right, to.y + half)
 
 
 def chosen(answer: Mapping[str, Any], rank: int) -> Chosen:

@@ -4,14 +4,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.page.draw import svg, themes
-from holdfast.page.draw.grid import SLANT, Arrow, Grid, Spot, grid
+from holdfast.page.draw.grid import FILLED, SLANT, Arrow, Grid, Spot, grid
 from holdfast.page.draw.svg import Svg
 from holdfast.page.draw.themes import Theme
 
-MARGIN, HEAD, LABELS = 16.0, 60.0, 56.0
+MARGIN, HEAD, LABELS = 16.0, 76.0, 56.0
 RING = 6.0
 TITLED = 1024
 LINE = 16.0
+NUMBERED = 20.0
+"""Pixels of a cell from which on its rank is written in it."""
 
 
 def drawn(
@@ -31,11 +33,13 @@ def drawn(
     out.text(MARGIN, MARGIN + 14, title, size=16, font_weight="bold")
     out.text(MARGIN, MARGIN + 34, _head(answer), fill=theme.quiet)
     left = MARGIN + LABELS
-    for stage, _, y, _, tall in found.planes:
-        out.text(MARGIN, HEAD + y + tall / 2 + 4, f"stage {stage}", size=11, fill=theme.quiet)
+    for stage, x, y, _, tall in found.planes:
+        at = MARGIN + x if x == 0 else left + x - found.cell / 2
+        below = HEAD + y + tall / 2 + 4 if x == 0 else HEAD + y + tall + 10
+        out.text(at, below, f"stage {stage}", size=11, fill=theme.quiet)
     _spots(out, answer, found, left, theme)
     for arrow in found.arrows:
-        _arrow(out, arrow, left, theme)
+        _arrow(out, arrow, found.cell, left, theme)
     _chosen(out, found, left, theme)
     for place, said in enumerate(words):
         out.text(MARGIN, HEAD + found.height + 40 + place * LINE, said)
@@ -70,7 +74,7 @@ def colour_of(state: str, theme: Theme) -> str:
 
 def _cell(spot: Spot, cell: float, left: float) -> str:
     """The outline of a rank's cell, aslant."""
-    inner = cell * 0.86
+    inner = cell * FILLED
     x, y, off = left + spot.x, HEAD + spot.y, SLANT * inner
     n = svg.number
     return f"M{n(x)} {n(y)}h{n(inner)}l{n(off)} {n(inner)}h-{n(inner)}z"
@@ -89,13 +93,22 @@ def _spots(out: Svg, answer: Mapping[str, Any], found: Grid, left: float, theme:
         said = f"rank {spot.rank} on {nodes[spot.rank]} {spot.state}"
         out.raw(f"<g><title>{svg.quoted(said)}</title>")
         fill, line = colour_of(spot.state, theme), theme.line
-        out.path(_cell(spot, found.cell, left), fill=fill, stroke=line, class_="spot").raw("</g>")
+        out.path(_cell(spot, found.cell, left), fill=fill, stroke=line, class_="spot")
+        if found.cell >= NUMBERED:
+            inner = found.cell * FILLED
+            x, y = left + spot.x + (1 + SLANT) * inner / 2, HEAD + spot.y + inner / 2 + 4
+            more = {"fill": themes.readable(theme, fill), "text_anchor": "middle"}
+            out.text(x, y, str(spot.rank), size=10, **more)
+        out.raw("</g>")
 
 
-def _arrow(out: Svg, arrow: Arrow, left: float, theme: Theme) -> None:
+def _arrow(out: Svg, arrow: Arrow, cell: float, left: float, theme: Theme) -> None:
+    """From above those that wait to above the one that is ringed, where cells have numbers."""
+    radius = max(RING + 3, cell * 0.4)
+    up = radius if cell >= NUMBERED else 0.0
     x1, y1, x2, y2 = left + arrow.x1, HEAD + arrow.y1, left + arrow.x2, HEAD + arrow.y2
-    bend = f"{svg.number((x1 + x2) / 2)} {svg.number(min(y1, y2) - 24)}"
-    d = f"M{svg.number(x1)} {svg.number(y1)}Q{bend} {svg.number(x2)} {svg.number(y2)}"
+    bend = f"{svg.number((x1 + x2) / 2)} {svg.number(min(y1, y2) - up - 24)}"
+    d = f"M{svg.number(x1)} {svg.number(y1 - up)}Q{bend} {svg.number(x2)} {svg.number(y2 - up)}"
     out.path(
         d,
         fill="none",
@@ -104,8 +117,10 @@ def _arrow(out: Svg, arrow: Arrow, left: float, theme: Theme) -> None:
         marker_end="url(#to)",
         class_="arrow",
     )
-    out.circle(x2, y2, RING + 3, fill="none", stroke=theme.mark, stroke_width=2)
-    out.text(x2 + 12, y2 - 8, f"rank {arrow.target}", size=12, fill=theme.mark, font_weight="bold")
+    out.circle(x2, y2, radius, fill="none", stroke=theme.mark, stroke_width=2)
+    if cell < NUMBERED:
+        said = f"rank {arrow.target}"
+        out.text(x2 + 12, y2 - 8, said, size=12, fill=theme.mark, font_weight="bold")
 
 
 def _chosen(out: Svg, found: Grid, left: float, theme: Theme) -> None:
@@ -122,10 +137,9 @@ def _chosen(out: Svg, found: Grid, left: float, theme: Theme) -> None:
             class_="group",
         )
     mine = spots[found.chosen.rank]
-    half = found.cell / 2
     out.circle(
-        left + mine.x + half,
-        HEAD + mine.y + half,
+        left + mine.x + (1 + SLANT) * FILLED * found.cell / 2,
+        HEAD + mine.y + FILLED * found.cell / 2,
         RING,
         fill="none",
         stroke=theme.text,

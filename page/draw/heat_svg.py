@@ -74,7 +74,7 @@ def _field(
         _titled(out, column, found, answer, x, top, theme)
     else:
         _merged(out, column, found, x, top, theme)
-    radius = max(RING, found.size * 0.75)
+    radius = found.size * 0.46 if found.size >= NUMBERED else max(RING, found.size * 0.75)
     for outlier in found.outliers:
         cell = next(each for each in found.cells if each.row == outlier.row)
         cx, cy = x + cell.x + found.size / 2, top + cell.y + found.size / 2
@@ -100,7 +100,7 @@ def _titled(
         if found.size >= NUMBERED:
             at, fill = x + cell.x + inner / 2, themes.readable(theme, colour)
             below = top + cell.y + inner / 2 + 3
-            out.text(at, below, str(row["rank"]), size=8, fill=fill, text_anchor="middle")
+            out.text(at, below, str(row["rank"]), size=9, fill=fill, text_anchor="middle")
         out.raw("</g>")
 
 

@@ -47,7 +47,7 @@ LIGHT = Theme(
         "save": "#d55e00",
         "load": "#8c510a",
         "pause": "#8a8f98",
-        "step": "#c9d1d9",
+        "step": "#b3cde0",
     },
 )
 DARK = Theme(
@@ -72,7 +72,7 @@ DARK = Theme(
         "save": "#ff8a3d",
         "load": "#c08a4a",
         "pause": "#7d8590",
-        "step": "#3d444d",
+        "step": "#35526b",
     },
 )
 THEMES = {theme.name: theme for theme in (LIGHT, DARK)}

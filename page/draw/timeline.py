@@ -1,24 +1,31 @@
-"""The timeline: what each rank did when, a line a rank; waits are the hatched part. A layout; pure.
+"""The timeline: what each rank did when, a line a rank; waits are hatched. A layout; pure.
 
 Of the answer of `GET /jobs/{job}/spans`, and, for what is under way at its end and so has no span
 yet, of `GET /jobs/{job}/ranks`. Where there are more ranks than lines, those that differ have one,
-and some of the others, evenly spread.
+and some of the others, evenly spread. Where steps are too short to be seen one by one, a bar is as
+high as its kind's share of a piece of time (`busy`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
 from typing import Any, NamedTuple
 
-Span = Mapping[str, Any]
+from holdfast.page.draw import awaited, busy
+from holdfast.page.draw.busy import WAITS, Segment, Span, end_of, start_of
 
 MOST_LINES = 256
 """A line has two pixels at least."""
-ENDED_EARLY = 0.5
-"""Of ranks that stand: how much earlier than the median its last span ended, in seconds, for a rank
-to be the one at which the others wait: several samples of a ring."""
+SEEN = 6.0
+"""Pixels of a step from which on it is drawn as it was; shorter ones as shares of pieces."""
+FILLED = 0.85
+"""Of a line's height."""
+MOST_PIECES = 20_000
+"""Bars of a picture of shares, or so: what has many lines has longer pieces."""
 
 
 class Bar(NamedTuple):
-    """A span on a line. `wait`: the first so many pixels of it are a wait."""
+    """What a rank was at, on its line: kinds of spans, `step` where no other tells, `waits`, and
+    `stopped`, by a signal."""
 
     rank: int
     kind: str
@@ -27,7 +34,6 @@ class Bar(NamedTuple):
     y: float
     width: float
     height: float
-    wait: float
     open: bool  # under way when it was asked
 
 
@@ -37,7 +43,7 @@ class Line(NamedTuple):
     rank: int
     node: str
     y: float
-    ended_x: float  # where its last span ends
+    steps: tuple[float, ...]  # where its steps begin, where they are seen one by one
 
 
 class Timeline(NamedTuple):
@@ -55,90 +61,66 @@ class Timeline(NamedTuple):
 
 
 def timeline(
-    answer: Mapping[str, Any], ranks: Mapping[str, Any] | None = None, *, width: float = 900.0
+    answer: Mapping[str, Any],
+    ranks: Mapping[str, Any] | None = None,
+    *,
+    width: float = 900.0,
+    seen: float = SEEN,
 ) -> Timeline:
     """Bars over `width` pixels. `ranks`: who waits at the end, where that is known."""
     spans: Sequence[Span] = answer["spans"]
     rows = {row["rank"]: row for row in (ranks or {}).get("ranks", ())}
     from_s, to_s = _bounds(answer, spans)
-    last = _last(spans)
+    newest = awaited.newest(spans)
+    last = awaited.last(newest)
     waiting = {rank for rank, row in rows.items() if row.get("state") == "waits"}
-    held = waiting | {span["rank"] for span in spans if _held(span)}
-    awaited = _awaited(last, rows, held)
-    known = sorted(last.keys() | waiting | set(awaited))
-    chosen = _chosen(known, awaited)
-    height = line_height(len(chosen))
-    scale = width / max(to_s - from_s, 1e-9)
-    at = {rank: place * height for place, rank in enumerate(chosen)}
+    held = waiting | {span["rank"] for span in newest if awaited.held(span)}
+    found = awaited.awaited(last, rows, held)
     nodes = {span["rank"]: span["node"] for span in spans}
+    known = sorted(nodes.keys() | waiting | set(found))
     nodes |= {rank: row["node"] for rank, row in rows.items()}
-    bars = [_bar(each, from_s, scale, at, height) for each in spans if each["rank"] in at]
-    bars += _open(rows, waiting & at.keys(), (from_s, to_s), scale, at, height)
+    chosen = _chosen(known, found)
+    by_rank: dict[int, list[Span]] = {rank: [] for rank in chosen}
+    for span in spans:
+        if span["rank"] in by_rank:
+            by_rank[span["rank"]].append(span)
+    for rank, told in by_rank.items():
+        by_rank[rank] = _until_now(told, rows.get(rank), from_s, to_s)
+    scale = width / max(to_s - from_s, 1e-9)
+    height = line_height(len(chosen))
+    layout = _Layout(from_s, to_s, scale, height, _piece_s(spans, scale, seen, width * len(chosen)))
     return Timeline(
         lines=tuple(
-            Line(rank, nodes.get(rank, ""), y, (last.get(rank, from_s) - from_s) * scale)
-            for rank, y in at.items()
+            Line(rank, nodes.get(rank, ""), place * height, layout.steps(by_rank[rank]))
+            for place, rank in enumerate(chosen)
         ),
-        bars=tuple(_merged(bars)),
+        bars=tuple(
+            bar
+            for place, rank in enumerate(chosen)
+            for bar in layout.bars(rank, by_rank[rank], place * height)
+        ),
         from_s=from_s,
         to_s=to_s,
         height=len(chosen) * height,
         line_height=height,
         left_out=len(known) - len(chosen),
-        awaited=awaited,
-        says=_says(awaited, nodes, last, len(held), to_s),
+        awaited=found,
+        says=awaited.says(found, nodes, last, held, awaited.where(newest, rows, held)),
     )
 
 
 def line_height(lines: int) -> float:
-    """Eighteen pixels where there are few; never under two."""
-    return max(2.0, min(18.0, 720.0 / max(lines, 1)))
+    """Twenty-eight pixels where there are few; never under two."""
+    return max(2.0, min(28.0, 720.0 / max(lines, 1)))
 
 
 def _bounds(answer: Mapping[str, Any], spans: Sequence[Span]) -> tuple[float, float]:
-    ends = [_end(span) for span in spans]
+    ends = [end_of(span) for span in spans]
     from_s = answer.get("from_s")
     to_s = answer.get("to_s")
-    first = min(map(_start, spans), default=0.0) if from_s is None else from_s
+    first = min(map(start_of, spans), default=0.0) if from_s is None else from_s
     end = max(ends, default=first) if to_s is None else to_s
     return float(first), float(max(end, first))
-
-
-def _start(span: Span) -> float:
-    """What is as by default is left out of an answer."""
-    return float(span.get("start_s", 0.0))
-
-
-def _end(span: Span) -> float:
-    return _start(span) + float(span.get("took_s", 0.0))
-
-
-def _held(span: Span) -> bool:
-    """Whether it is a wait that was under way when it was asked."""
-    return not span.get("ended", True) and span.get("waited_s", 0.0) > ENDED_EARLY
-
-
-def _last(spans: Iterable[Span]) -> dict[int, float]:
-    """When the last span of each rank ended; one under way has not."""
-    found: dict[int, float] = {}
-    for span in spans:
-        end = _end(span)
-        found[span["rank"]] = max(end, found.get(span["rank"], end))
-    return found
-
-
-def _awaited(
-    last: Mapping[int, float], rows: Mapping[int, Mapping[str, Any]], waiting: set[int]
-) -> tuple[int, ...]:
-    """Whom the detectors say the waits end at; else, of spans alone, who ended long before most."""
-    ended = {row["waits_on"][0] for row in rows.values() if row.get("waits_on_count") == 1}
-    named = ended - waiting
-    if named or not last:
-        return tuple(sorted(named))
-    ends = sorted(last.values())
-    usual = ends[len(ends) // 2]
-    early = (rank for rank, end in last.items() if end < usual - ENDED_EARLY)
-    return tuple(sorted(early))
 
 
 def _chosen(known: Sequence[int], awaited: Iterable[int]) -> list[int]:
@@ -149,73 +131,102 @@ def _chosen(known: Sequence[int], awaited: Iterable[int]) -> list[int]:
     return sorted(kept | set(known[::each]))[:MOST_LINES] if kept else list(known[::each])
 
 
-def _bar(span: Span, from_s: float, scale: float, at: Mapping[int, float], height: float) -> Bar:
-    rank, kind = span["rank"], span["kind"]
-    x = max(0.0, (_start(span) - from_s) * scale)
-    wide = max(0.0, (_end(span) - from_s) * scale - x)
-    wait = min(wide, max(0.0, span.get("waited_s", 0.0)) * scale)
-    tall = height * (0.35 if kind == "step" else 0.8)
-    under_way = not span.get("ended", True)
-    return Bar(rank, kind, span.get("name", ""), x, at[rank], wide, tall, wait, under_way)
+def _until_now(
+    spans: list[Span], row: Mapping[str, Any] | None, from_s: float, to_s: float
+) -> list[Span]:
+    """With what is under way at the end, of which the last was not sent yet: a wait, a stop."""
+    state = row.get("state") if row else ""
+    kinds = {"waits": busy.MEETINGS, "stopped": ("pause",)}.get(state or "", ())
+    under_way = (each for each in spans if each["kind"] in kinds and not each.get("ended", True))
+    told = max(under_way, key=start_of, default=None)
+    if told is not None:
+        more_s = max(0.0, to_s - end_of(told))
+        waited_s = told.get("waited_s", 0.0) + (more_s if state == "waits" else 0.0)
+        longer = {**told, "took_s": told.get("took_s", 0.0) + more_s, "waited_s": waited_s}
+        return [longer if each is told else each for each in spans]
+    if row is None or state != "waits":
+        return spans
+    still_s = min(to_s - from_s, row.get("still_s", 0.0))
+    told = {"rank": row["rank"], "kind": "collective", "name": row.get("waits_in", "")}
+    times = {"start_s": to_s - still_s, "took_s": still_s, "waited_s": still_s}
+    return [*spans, {**told, **times, "ended": False}]
 
 
-def _open(
-    rows: Mapping[int, Mapping[str, Any]],
-    waiting: Iterable[int],
-    bounds: tuple[float, float],
-    scale: float,
-    at: Mapping[int, float],
-    height: float,
-) -> list[Bar]:
-    """What is waited for at the end, which has no span before it is over."""
-    from_s, to_s = bounds
-    found = []
-    for rank in sorted(waiting):
-        begin_s = max(from_s, to_s - rows[rank].get("still_s", 0.0))
-        x, wide = (begin_s - from_s) * scale, (to_s - begin_s) * scale
-        name = rows[rank].get("waits_in", "")
-        found.append(Bar(rank, "collective", name, x, at[rank], wide, height * 0.8, wide, True))
-    return found
+def _piece_s(spans: Iterable[Span], scale: float, seen: float, pixels: float) -> float | None:
+    """How long pieces are; None: steps are long enough to be seen."""
+    steps = [float(span.get("took_s", 0.0)) for span in spans if span["kind"] == "step"]
+    step_s = median(steps) if steps else 0.0
+    if not 0 < step_s * scale < seen:
+        return None
+    return max(busy.PIECE_STEPS * step_s, 1.0 / scale, 3 * pixels / MOST_PIECES / scale)
 
 
-NARROW = 0.5
-"""Pixels below which spans of one kind that touch are one bar."""
+class _Layout(NamedTuple):
+    """How spans become bars."""
+
+    from_s: float
+    to_s: float
+    scale: float
+    height: float
+    piece_s: float | None
+
+    def steps(self, spans: Iterable[Span]) -> tuple[float, ...]:
+        if self.piece_s is not None:
+            return ()
+        begins = (start_of(span) for span in spans if span["kind"] == "step")
+        return tuple((each - self.from_s) * self.scale for each in begins if each > self.from_s)
+
+    def bars(self, rank: int, spans: Sequence[Span], y: float) -> Iterable[Bar]:
+        told = busy.segments(spans)
+        if self.piece_s is not None:
+            return self._shares(rank, told, y, self.piece_s)
+        return _merged(filter(None, (self._bar(rank, spans, each, y) for each in told)))
+
+    def _bar(self, rank: int, spans: Sequence[Span], told: Segment, y: float) -> Bar | None:
+        begin_s, end_s = max(self.from_s, told.begin_s), min(self.to_s, told.end_s)
+        if end_s <= begin_s:
+            return None
+        x, wide = (begin_s - self.from_s) * self.scale, (end_s - begin_s) * self.scale
+        span = spans[told.span]
+        under_way = not span.get("ended", True)
+        tall = self.height * FILLED
+        return Bar(rank, told.kind, span.get("name", ""), x, y, wide, tall, under_way)
+
+    def _shares(
+        self, rank: int, told: Iterable[Segment], y: float, piece_s: float
+    ) -> Iterable[Bar]:
+        """From below: what the rank does, and above it what it waits."""
+        tall = self.height * FILLED
+        for piece in busy.pieces(told, self.from_s, self.to_s, piece_s):
+            begin_s = max(self.from_s, piece.begin_s)
+            end_s = min(self.to_s, piece.begin_s + piece_s)
+            x, wide = (begin_s - self.from_s) * self.scale, (end_s - begin_s) * self.scale
+            whole = max((end_s - begin_s) / piece_s, sum(piece.shares.values()))
+            below = y + tall
+            for kind in sorted(piece.shares, key=lambda kind: (kind == WAITS, kind)):
+                high = tall * piece.shares[kind] / whole
+                below -= high
+                yield Bar(rank, kind, "", x, below, wide, high, False)
 
 
-def _merged(bars: Iterable[Bar]) -> list[Bar]:
-    """What nobody can see apart is drawn once: a day has millions of spans."""
-    found: list[Bar] = []
-    for bar in sorted(bars, key=lambda each: (each.rank, each.kind, each.x)):
-        last = found[-1] if found else None
-        near = last is not None and (last.rank, last.kind, last.open) == (
-            bar.rank,
-            bar.kind,
-            bar.open,
-        )
-        if (
-            last is not None
-            and near
-            and max(last.width, bar.width) < NARROW * 4
-            and (bar.x - (last.x + last.width) < NARROW)
-        ):
-            end = max(last.x + last.width, bar.x + bar.width)
-            found[-1] = last._replace(width=end - last.x, wait=last.wait + bar.wait)
-        else:
-            found.append(bar)
-    return found
+NARROW = 2.0
+"""Pixels of bars of one kind that are one bar where they touch."""
 
 
-def _says(
-    awaited: Sequence[int],
-    nodes: Mapping[int, str],
-    last: Mapping[int, float],
-    waiting: int,
-    to_s: float,
-) -> str:
-    if not awaited:
-        return ""
-    first = awaited[0]
-    since = f", which has done nothing for {to_s - last[first]:.1f} s" if first in last else ""
-    who = f"{waiting} ranks wait for" if waiting else "others went on without"
-    more = f" and {len(awaited) - 1} more" if len(awaited) > 1 else ""
-    return f"{who} rank {first} on {nodes.get(first, 'a node that is not known')}{more}{since}"
+def _merged(bars: Iterable[Bar]) -> Iterable[Bar]:
+    """What nobody can see apart is drawn once."""
+    last: Bar | None = None
+    for bar in bars:
+        if last is not None and last.kind == bar.kind and _near(last, bar):
+            last = last._replace(width=bar.x + bar.width - last.x, open=bar.open)
+            continue
+        if last is not None:
+            yield last
+        last = bar
+    if last is not None:
+        yield last
+
+
+def _near(one: Bar, other: Bar) -> bool:
+    """A step that begins right after another is seen by its line."""
+    return other.x - (one.x + one.width) < 0.1 and max(one.width, other.width) < NARROW

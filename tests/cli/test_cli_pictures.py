@@ -30,6 +30,18 @@ for step in range(10_000_000):
         print("step", step, flush=True)
 """
 SLOW = 1
+ENDS = f"""
+import time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+part = torch.nn.Parameter(torch.ones(100))
+optimizer = torch.optim.SGD([part], lr=1e-3)
+for step in range(120):
+    part.square().sum().backward()
+    time.sleep(0.06 if dist.get_rank() == {SLOW} else 0.03)
+    dist.all_reduce(part.grad)
+    optimizer.step()
+    optimizer.zero_grad()
+"""
 STOPPED_S, GOES_S = 0.06, 0.05
 """Of each tenth of a second: so long it is stopped, and so long it goes."""
 
@@ -80,6 +92,7 @@ def test_the_rank_that_is_slowed_is_the_one_that_is_seen_and_named(shell: Shell)
         said = shell.asked("heatmap").stdout
         picture = shell.folder / "heat.svg"
         assert shell.asked("heatmap", "--svg", str(picture)).returncode == 0
+        table = shell.asked("ranks", "--format", "csv").stdout.splitlines()
         below = shell.asked("ranks", "--sort", "wait").stdout
     lines = {line.split()[1]: line for line in said.splitlines() if line.startswith("rank ")}
     assert "████" in lines[str(SLOW)]
@@ -87,6 +100,8 @@ def test_the_rank_that_is_slowed_is_the_one_that_is_seen_and_named(shell: Shell)
     assert named.startswith(f"█ rank {SLOW} on ")
     assert "its own part of a step takes" in named
     assert f"rank {SLOW} on " in below.splitlines()[-1]
+    assert table[0].startswith("rank,local_rank,node,")
+    assert [line.split(",")[0] for line in table[1:]] == ["0", "1", "2"]
     text = " ".join(ElementTree.parse(picture).getroot().itertext())
     assert "holds its peers up" in text
     assert "step " in below  # the last line of each
@@ -100,9 +115,33 @@ def test_the_rank_that_is_slowed_is_the_one_that_is_seen_and_named(shell: Shell)
     assert f"end at rank {SLOW}" in shell.asked("view3d").stdout
     waiting = next(row for row in rows(shell) if row.get("state") == "waits")
     assert waiting["waits_on"] == [SLOW]
+    said = shell.asked("timeline", "--last", "20").stdout.splitlines()
+    assert said[-1].startswith(f"rank {SLOW} on node-1 has done nothing since ")
+    assert "; ranks 0, 2 wait in all_reduce #" in said[-1]
+    lines = {line.split()[1]: line for line in said if line.startswith("rank ")}
+    assert lines["0"].rstrip()[-1] == lines["2"].rstrip()[-1] == "░"
     os.kill(pid, signal.SIGCONT)
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=60)
+
+
+@pytest.mark.torch
+@pytest.mark.slow
+def test_a_run_that_has_ended_is_drawn_of_its_traces(shell: Shell) -> None:
+    shell.script("train.py", ENDS)
+    assert shell.holdfast("run", "-n", "3", "train.py").returncode == 0
+    told = shell.asked("heatmap", "--json")
+    assert "does not run now: of " in told.stderr
+    rows = {row["rank"]: row["spent"] for row in json.loads(told.stdout)["ranks"]}
+    assert rows[SLOW]["own_s"] > 1.3 * rows[0]["own_s"]
+    assert rows[SLOW]["waits_s"] < rows[0]["waits_s"]
+    assert f"█ rank {SLOW} on node-1: own part of a step takes" in shell.asked("heatmap").stdout
+    said = shell.asked("timeline").stdout
+    assert {line.split()[1] for line in said.splitlines() if line.startswith("rank ")} == set("012")
+    assert "░ waits" in said
+    none = shell.asked("timeline", "nobody")
+    assert "there is no job 'nobody'" in none.stderr
+    assert none.returncode != 0
 
 
 def test_after_a_run_it_is_said_what_is_not_kept(shell: Shell) -> None:
@@ -113,10 +152,10 @@ def test_after_a_run_it_is_said_what_is_not_kept(shell: Shell) -> None:
     assert (
         "what ranks did at each moment, and for whom they waited, is in no journal." in ranks.stdout
     )
-    for words in ("heatmap", "view3d"):
+    for words, what in (("heatmap", "has no traces."), ("view3d", "is in no journal.")):
         told = shell.asked(words)
         assert told.returncode != 0
-        assert "is in no journal." in told.stderr
+        assert what in told.stderr
         assert len(told.stderr.splitlines()) <= 2
 
 
@@ -167,7 +206,10 @@ def test_of_thousands_of_ranks_the_one_that_is_slow_is_seen_in_a_terminal(
     assert "".join(field).count("█") == 1
     assert "█ rank 5000 on node-625: " in said
     picture_text.timeline(made_ranks.spans(16, stopped=5), None)
-    assert "15 ranks wait for rank 5" in capsys.readouterr().out
+    assert (
+        "rank 5 on node-0 has done nothing since 12.0 s; 15 ranks wait in all_reduce"
+        in capsys.readouterr().out
+    )
     picture_text.view3d(made_ranks.view3d(4, 4, 2, stopped=13), 3)
     said = capsys.readouterr().out
     assert "rank 3 waits for rank 12 waits for rank 13" in said

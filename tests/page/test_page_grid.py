@@ -31,8 +31,8 @@ def test_every_rank_has_one_place_and_none_hides_another(
         _, _, top, _, tall = found.planes[spot.at[1]]
         assert top - 1e-6 <= spot.y <= top + tall - found.cell + 1e-6
         assert spot.x + found.cell <= found.width + found.cell
-    tops = [(plane[2], plane[4]) for plane in found.planes]
-    assert all(one + tall < other for (one, tall), (other, _) in itertools.pairwise(tops))
+    for (_, x, y, wide, tall), (_, right, below, _, _) in itertools.pairwise(found.planes):
+        assert (right, below) >= (x + wide, y) if below == y else below > y + tall
 
 
 def test_the_chain_of_waits_ends_at_who_holds_them_up() -> None:

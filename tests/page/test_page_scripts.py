@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.bench.page import made as made_ranks
-from holdfast.page.draw import grid, heat, moments, themes, timeline
+from holdfast.page.draw import busy, grid, heat, moments, themes, timeline
 
 STATIC = Path(__file__).parents[2] / "page" / "static"
 NODE = shutil.which("node")
@@ -113,6 +113,20 @@ def test_the_timeline_has_the_same_lines_and_says_the_same(ranks: int, stopped: 
     assert its["lines"] == [line.rank for line in mine.lines]
     assert (its["awaited"], its["says"]) == (list(mine.awaited), mine.says)
     assert its["leftOut"] == mine.left_out
+    for line, told in zip(mine.lines, its["segments"], strict=True):
+        spans = [each for each in answer["spans"] if each["rank"] == line.rank]
+        found = busy.segments(spans)
+        assert [(each["kind"], each["span"]) for each in told] == [
+            (each.kind, each.span) for each in found
+        ]
+        assert [each["beginS"] for each in told] == pytest.approx([each.begin_s for each in found])
+    shares = by_node(
+        "spans.js", "timelineOf, sharesOf", "sharesOf(timelineOf(given), 1.5)[0]", answer
+    )
+    first = [each for each in answer["spans"] if each["rank"] == mine.lines[0].rank]
+    pieces = busy.pieces(busy.segments(first), mine.from_s, mine.to_s, 1.5)
+    for one, other in zip(shares, pieces, strict=True):
+        assert one["shares"] == pytest.approx(other.shares)
 
 
 @needs_node

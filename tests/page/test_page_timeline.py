@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bench.page import made as made_ranks
-from holdfast.page.draw import heat, moments, timeline, timeline_svg
+from holdfast.page.draw import busy, heat, moments, timeline, timeline_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -31,8 +31,7 @@ def test_a_line_a_rank_and_the_one_that_stopped_always_has_one(
     assert all(b - a >= found.line_height - 1e-6 for a, b in itertools.pairwise(ys))
     for bar in found.bars:
         assert 0 <= bar.x <= bar.x + bar.width <= width + 1e-6
-        assert 0 <= bar.wait <= bar.width + 1e-6
-        assert bar.height <= found.line_height
+        assert 0 <= bar.height <= found.line_height
     if ranks > 1:
         assert found.awaited == (stopped,)
         assert stopped in lines
@@ -48,7 +47,8 @@ def test_where_everybody_waits_is_hatched_until_the_end() -> None:
     ]
     assert len(wide) == 7
     text = " ".join(root.itertext())
-    assert "7 ranks wait for rank 5 on node-0, which has done nothing for 8.0 s" in text
+    waiting = "ranks 0, 1, 2, 3, 4, 6, 7 wait in all_reduce"
+    assert f"rank 5 on node-0 has done nothing since 12.0 s; {waiting}" in text
 
 
 def test_a_wait_that_has_no_span_yet_is_drawn_from_what_ranks_say_now() -> None:
@@ -62,7 +62,116 @@ def test_a_wait_that_has_no_span_yet_is_drawn_from_what_ranks_say_now() -> None:
     assert found.awaited == (2,)
     opened = [bar for bar in found.bars if bar.open]
     assert [bar.rank for bar in opened] == [0, 1, 3]
-    assert all((bar.x, bar.width, bar.wait) == pytest.approx((500, 300, 300)) for bar in opened)
+    assert {bar.kind for bar in opened} == {"waits"}
+    assert all((bar.x, bar.width) == pytest.approx((500, 300)) for bar in opened)
+    assert found.says == "rank 2 on node-0 has done nothing since 5.0 s; ranks 0, 1, 3 wait"
+
+
+def test_a_wait_and_a_stop_that_are_under_way_go_on_until_now() -> None:
+    answer = made_ranks.spans(4, steps=5)
+    for rank in range(4):
+        name, kind = ("stopped", "pause") if rank == 2 else ("all_reduce", "collective")
+        waited_s = 0.0 if rank == 2 else 1.0
+        more = {"name": name, "took_s": 1.0, "waited_s": waited_s, "ended": False, "number": 311}
+        answer["spans"].append(made_ranks._span(rank, 6, kind, 5.0, **more))
+    rows: list[dict[str, Any]] = made_ranks.answer(4)["ranks"]
+    for row in rows:
+        row |= {"state": "stopped" if row["rank"] == 2 else "waits", "still_s": 3.0}
+    answer["to_s"] = 8.0
+    found = timeline.timeline(answer, {"ranks": rows}, width=800.0)
+    assert [(bar.rank, bar.kind) for bar in found.bars if bar.open] == [
+        (0, "waits"),
+        (1, "waits"),
+        (2, "stopped"),
+        (3, "waits"),
+    ]
+    assert all(bar.x + bar.width == pytest.approx(800) for bar in found.bars if bar.open)
+    assert found.says == (
+        "rank 2 on node-0 has done nothing since 5.0 s; ranks 0, 1, 3 wait in all_reduce #311"
+    )
+    picture = timeline_svg.drawn(answer, {"ranks": rows})
+    assert 'class="bar stopped"' in picture
+
+
+def test_steps_that_are_too_short_to_be_seen_are_drawn_as_shares_of_time() -> None:
+    """What is short has no more room than its time: a pixel each would look like the most."""
+    answer = made_ranks.spans(2, steps=2_000, step_s=0.05)
+    for span in answer["spans"]:
+        if span["kind"] == "collective" and span["rank"] == 0:
+            span |= {"waited_s": 0.0}
+    found = timeline.timeline(answer, width=1_000.0)
+    area: dict[tuple[int, str], float] = {}
+    for bar in found.bars:
+        key = (bar.rank, bar.kind)
+        area[key] = area.get(key, 0.0) + bar.width * bar.height
+    whole = sum(value for (rank, _), value in area.items() if rank == 1)
+    shares = {
+        kind: value / whole
+        for (rank, kind), value in area.items()
+        if value > 1e-6 * whole and rank == 1
+    }
+    usual = {"forward": 0.3, "backward": 0.5, "collective": 0.1, "waits": 0.1}
+    assert shares == pytest.approx(usual, abs=0.01)
+    assert (0, "waits") not in area
+    assert not found.lines[0].steps
+
+
+def test_a_span_within_another_is_what_a_rank_is_at() -> None:
+    spans = [
+        {"rank": 0, "kind": "step", "start_s": 0.0, "took_s": 10.0, "waited_s": 4.0},
+        {"rank": 0, "kind": "backward", "start_s": 2.0, "took_s": 6.0, "waited_s": 4.0},
+        {"rank": 0, "kind": "collective", "start_s": 3.0, "took_s": 2.0, "waited_s": 1.5},
+    ]
+    told = [(each.kind, each.begin_s, each.end_s) for each in busy.segments(spans)]
+    assert told == [
+        ("step", 0.0, 2.0),
+        ("backward", 2.0, 3.0),
+        ("waits", 3.0, 4.5),
+        ("collective", 4.5, 5.0),
+        ("backward", 5.0, 5.5),
+        ("waits", 5.5, 8.0),
+        ("step", 8.0, 10.0),
+    ]
+
+
+@given(data=st.data())
+def test_segments_never_overlap_and_pieces_have_all_of_their_time(data: Any) -> None:
+    times = st.floats(0, 20, allow_nan=False)
+    spans = [
+        {"rank": 0, "kind": kind, "start_s": start, "took_s": took, "waited_s": share * took}
+        for kind, start, took, share in data.draw(
+            st.lists(
+                st.tuples(
+                    st.sampled_from(["step", "collective", "backward"]),
+                    times,
+                    times,
+                    st.floats(0, 1),
+                ),
+                max_size=12,
+            )
+        )
+    ]
+    found = busy.segments(spans)
+    assert all(one.end_s <= other.begin_s + 1e-9 for one, other in itertools.pairwise(found))
+    piece_s = data.draw(st.floats(0.3, 5))
+    told = sum(sum(each.shares.values()) for each in busy.pieces(found, 0.0, 40.0, piece_s))
+    whole = sum(each.end_s - each.begin_s for each in found)
+    assert told * piece_s == pytest.approx(whole, abs=1e-5)
+
+
+def test_who_stood_in_an_attempt_that_was_ended_is_not_said_to_stand() -> None:
+    answer = made_ranks.spans(4, stopped=2, at_s=12.0)
+    for rank in range(4):
+        answer["spans"].append(made_ranks._span(rank, 0, "step", 19.0, took_s=1.0, attempt=2))
+    assert timeline.timeline(answer).says == ""
+
+
+def test_a_rank_that_runs_is_not_said_to_stand_because_its_node_sends_later() -> None:
+    answer = made_ranks.spans(4)
+    answer["spans"] = [each for each in answer["spans"] if each["rank"] < 2 or each["step"] < 18]
+    rows = {"ranks": made_ranks.answer(4)["ranks"]}
+    assert timeline.timeline(answer, rows).says == ""
+    assert timeline.timeline(answer).awaited == (2, 3)
 
 
 def test_a_job_that_goes_has_nobody_to_wait_for() -> None:

@@ -32,6 +32,19 @@ export function mixed(colours, share) {
   return colours.even.map((from, at) => Math.round(from + (end[at] - from) * part));
 }
 
+/** The colour of text on such a ground: that of the two with more contrast. */
+export function readable(colours, ground) {
+  const on = luminance(ground);
+  const contrast = (other) => (Math.max(on, other) + 0.05) / (Math.min(on, other) + 0.05);
+  return contrast(luminance(colours.text)) >= contrast(luminance(colours.ground)) ? colours.css.text : colours.css.ground;
+}
+
+/** As WCAG 2.2 defines it. */
+function luminance(colour) {
+  const [red, green, blue] = colour.map((each) => (each / 255 <= 0.04045 ? each / 255 / 12.92 : ((each / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
+}
+
 /** Calls `changed` when dark becomes light, or the other way round. */
 export function onTheme(changed, signal) {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", changed, { signal });

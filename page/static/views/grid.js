@@ -1,43 +1,66 @@
 // The layout of the 3D view: the same places as page/draw/grid.py makes of the same answer.
 
 export const SLANT = 0.6;
+export const FILLED = 0.86;
 const LONGEST = 256;
 const ARROWS = 12;
 const MOST = 40;
+const OF_WIDTH = 0.6;
 const CHAIN = 64;
 
 export function gridOf(answer, width = 900) {
   const { dims, ranks } = answer;
   const across = Math.min(dims.dp, LONGEST);
   const down = Math.ceil(dims.dp / across) * dims.tp;
-  const cell = Math.max(2, Math.min(MOST, width / (across + SLANT * down + 1)));
+  const [cell, line] = spread(across, down, dims.pp, width);
   const tall = cell * down;
-  const plane = tall + Math.max(10, cell);
+  const gap = Math.max(10, cell);
+  const wide = cell * across + SLANT * tall;
+  const planes = Array.from({ length: dims.pp }, (_, stage) => [(stage % line) * (wide + gap), Math.floor(stage / line) * (tall + gap)]);
   const x = new Float64Array(ranks.length);
   const y = new Float64Array(ranks.length);
   const placeOf = new Map();
   ranks.forEach((each, at) => {
     const [dp, pp, tp] = each.at;
     const below = (Math.floor(dp / across) * dims.tp + tp) * cell;
-    x[at] = (dp % across) * cell + SLANT * below;
-    y[at] = pp * plane + below;
+    x[at] = planes[pp][0] + (dp % across) * cell + SLANT * below;
+    y[at] = planes[pp][1] + below;
     placeOf.set(each.rank, at);
   });
-  const found = { across, down, cell, tall, plane, x, y, placeOf, width: cell * across + SLANT * tall, height: dims.pp * plane - (plane - tall) };
+  const lines = Math.ceil(dims.pp / line);
+  const found = {
+    across, down, cell, tall, wide, planes, x, y, placeOf,
+    width: Math.min(line, dims.pp) * (wide + gap) - gap,
+    height: lines * (tall + gap) - gap,
+  };
   return { ...found, arrows: arrowsOf(answer.waits ?? [], found) };
+}
+
+/** The largest cells: their size, and how many planes lie side by side. */
+function spread(across, down, planes, width) {
+  const most = OF_WIDTH * width;
+  let best = [0, 1];
+  for (let line = 1; line <= planes; line += 1) {
+    const wide = width / (line * (across + SLANT * down) + line);
+    const high = most / (Math.ceil(planes / line) * (down + 1));
+    const cell = Math.max(2, Math.min(MOST, wide, high));
+    if (cell > best[0]) best = [cell, line];
+  }
+  return best;
 }
 
 function arrowsOf(waits, { x, y, placeOf, cell }) {
   const found = [];
-  const half = cell / 2;
+  const half = (FILLED * cell) / 2;
+  const right = (1 + SLANT) * half;
   const most = [...waits].sort((one, other) => other.waiting.length - one.waiting.length).slice(0, ARROWS);
   for (const wait of most) {
     const waiting = wait.waiting.filter((rank) => placeOf.has(rank)).map((rank) => placeOf.get(rank));
     if (!waiting.length) continue;
-    const middle = (of) => waiting.reduce((sum, at) => sum + of[at], 0) / waiting.length + half;
+    const middle = (of) => waiting.reduce((sum, at) => sum + of[at], 0) / waiting.length;
     for (const target of wait.lacking.filter((rank) => placeOf.has(rank)).slice(0, 2)) {
       const to = placeOf.get(target);
-      found.push({ count: waiting.length, target, where: wait.where, x1: middle(x), y1: middle(y), x2: x[to] + half, y2: y[to] + half });
+      found.push({ count: waiting.length, target, where: wait.where, x1: middle(x) + right, y1: middle(y) + half, x2: x[to] + right, y2: y[to] + half });
     }
   }
   return found;

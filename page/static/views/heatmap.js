@@ -2,16 +2,22 @@
 // once for each answer; moving and zooming only copies it.
 
 import { routeOf } from "./ask.js";
-import { coloursOf, mixed, onTheme, pixel } from "./colours.js";
+import { coloursOf, mixed, onTheme, pixel, readable } from "./colours.js";
 import { follow } from "./feed.js";
 import { digest, MIDDLE, NAMED, UNKNOWN } from "./heat.js";
 import { past } from "./moments.js";
 import { made, moment, names, put, seconds, Table } from "./parts.js";
 import { Stage } from "./stage.js";
 
-const GAP = 2;
-const HEAD = 7;
+const GAP_PX = 14;
+const HEAD_PX = 20;
 const RING_PX = 7;
+const LARGEST_PX = 40;
+const ENOUGH_PX = 28;
+const NUMBERED_PX = 16;
+const NAME_PX = 148;
+const SHORT_PX = 84;
+const EDGE_PX = 8;
 const PAST_S = 600;
 const TABLE_ROWS = 100;
 
@@ -30,7 +36,7 @@ class Heatmap {
     this.stage = new Stage(figure, this, { label: `Heat map of the ranks of ${this.job}` });
     this.list = made("ul", "", "view-names");
     figure.append(this.list);
-    this.moment = moment(figure, PAST_S, (ago) => this.look(ago));
+    this.moment = moment(figure, this.job, PAST_S, (ago) => this.look(ago));
     this.table = new Table(figure, ["rank", "node", "state", "step", "own", "CPU", "waits"], `Ranks of ${this.job}: first who differs`);
     this.colours = coloursOf(figure);
     onTheme(() => this.repaint(), this.aborted.signal);
@@ -56,7 +62,8 @@ class Heatmap {
   set(found) {
     this.found = found;
     this.images = null;
-    this.spread(this.stage);
+    this.stage.fitted();
+    this.spread(this.stage.width, this.stage.most);
     const { outliers, window_s: windowS } = found;
     const count = `${found.count.toLocaleString("en")} ranks`;
     const window = windowS ? ` over the last ${windowS.toPrecision(3)} s` : "";
@@ -96,45 +103,57 @@ class Heatmap {
     this.stage.changed();
   }
 
-  // ---------------------------------------------------------------- the picture: a unit a rank
+  // ---------------------------------------------------------------- the picture, in CSS pixels
 
   resized(stage) {
-    if (this.found) this.spread(stage);
+    if (this.found) this.spread(stage.width, stage.most);
   }
 
-  /** As many fields in a line as make them largest. */
-  spread(stage) {
-    let best = 0;
+  high(width, most) {
+    if (!this.found?.count) return 0;
+    this.spread(width, most);
+    return this.size()[1];
+  }
+
+  /**
+   * As many fields in a line as make cells largest, and as many as can be where that is enough; names
+   * have the room that they need.
+   */
+  spread(width, most) {
+    this.fields(width - 2 * EDGE_PX, most, NAME_PX);
+    if (this.cell < 2) this.fields(width - 2 * EDGE_PX, most, SHORT_PX);
+  }
+
+  fields(width, most, least) {
+    this.cell = 0;
     const count = this.found.columns.length;
     for (let across = 1; across <= count; across += 1) {
-      const wide = stage.width / (across * (this.wide + this.gap));
-      const tall = stage.height / (Math.ceil(count / across) * (this.found.lines + this.headUnits + this.gap));
-      const scale = Math.min(wide, tall);
-      if (scale > best) [best, this.across] = [scale, across];
+      const slot = Math.floor((width - (across - 1) * GAP_PX) / across);
+      if (across > 1 && slot < least) break;
+      const rows = Math.ceil(count / across);
+      const tall = most / rows - HEAD_PX - GAP_PX;
+      const room = Math.min(LARGEST_PX, slot / this.wide, Math.max(tall, 1) / this.found.lines);
+      const cell = room >= 2 ? Math.floor(room) : room;
+      if (Math.min(cell, ENOUGH_PX) >= Math.min(this.cell, ENOUGH_PX)) Object.assign(this, { cell, across, slot });
     }
+    this.slot = Math.min(this.slot, Math.max(least, this.wide * this.cell));
   }
 
   get wide() {
     return Math.min(this.found.line, Math.max(1, this.found.count));
   }
 
-  get headUnits() {
-    return Math.max(1, (this.found.lines * HEAD) / 48);
-  }
-
-  get gap() {
-    return Math.max(1, (this.wide * GAP) / 48);
+  get row() {
+    return this.found.lines * this.cell + HEAD_PX + GAP_PX;
   }
 
   size() {
-    if (!this.found) return [1, 1];
-    const down = Math.ceil(this.found.columns.length / this.across);
-    return [this.across * (this.wide + this.gap) - this.gap, down * (this.found.lines + this.headUnits + this.gap) - this.gap];
+    if (!this.found?.count) return [1, 1];
+    return [this.across * (this.slot + GAP_PX) - GAP_PX + 2 * EDGE_PX, Math.ceil(this.found.columns.length / this.across) * this.row - GAP_PX + EDGE_PX];
   }
 
   cornerOf(column) {
-    const x = (column % this.across) * (this.wide + this.gap);
-    return [x, Math.floor(column / this.across) * (this.found.lines + this.headUnits + this.gap) + this.headUnits];
+    return [EDGE_PX + (column % this.across) * (this.slot + GAP_PX), Math.floor(column / this.across) * this.row + HEAD_PX];
   }
 
   painted() {
@@ -166,29 +185,56 @@ class Heatmap {
     context.font = "12px system-ui, sans-serif";
     context.textBaseline = "bottom";
     const { scale } = stage;
+    const cell = this.cell * scale;
     this.painted().forEach((image, at) => {
       const [x, y] = this.cornerOf(at);
       const [left, top] = [(x - stage.x) * scale, (y - stage.y) * scale];
-      if (left > stage.width || top > stage.height || left + image.width * scale < 0 || top + image.height * scale < 0) return;
-      context.drawImage(image, left, top, image.width * scale, image.height * scale);
+      const [wide, tall] = [image.width * cell, image.height * cell];
+      if (left > stage.width || top - HEAD_PX > stage.height || left + Math.max(wide, this.slot * scale) < 0 || top + tall < 0) return;
+      context.drawImage(image, left, top, wide, tall);
       context.strokeStyle = css.line;
-      context.strokeRect(left, top, this.wide * scale, image.height * scale);
+      if (cell >= NUMBERED_PX) this.numbers(context, stage, at, left, top, cell);
+      context.strokeRect(left, top, this.wide * cell, tall);
       context.fillStyle = css.text;
-      context.fillText(this.found.columns[at].name, left, top - 2, this.wide * scale);
-      this.rings(context, stage, left, top);
+      context.textAlign = "left";
+      context.fillText(this.nameOf(at), left, top - 3, this.slot * scale);
+      this.rings(context, stage, left, top, cell);
     });
-    this.pointed(context, stage);
+    this.pointed(context, stage, cell);
   }
 
-  rings(context, stage, left, top) {
+  nameOf(column) {
+    const { name, says } = this.found.columns[column];
+    return this.slot >= NAME_PX ? says : name;
+  }
+
+  /** Cells with a line round each, and the rank in it. */
+  numbers(context, stage, column, left, top, cell) {
+    const { x, y, size, rank, count } = this.found;
+    const { levels } = this.found.columns[column];
+    context.save();
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.font = `${cell >= 28 ? 12 : 9}px system-ui, sans-serif`;
+    for (let row = 0; row < count; row += 1) {
+      const [cx, cy] = [left + (x[row] / size) * cell, top + (y[row] / size) * cell];
+      if (cx > stage.width || cy > stage.height || cx + cell < 0 || cy + cell < 0) continue;
+      context.strokeRect(cx, cy, cell, cell);
+      context.fillStyle = readable(this.colours, levels[row] === UNKNOWN ? this.colours.unknown : mixed(this.colours, levels[row] / MIDDLE - 1));
+      context.fillText(String(rank[row]), cx + cell / 2, cy + cell / 2 + 1, cell - 2);
+    }
+    context.restore();
+  }
+
+  rings(context, stage, left, top, cell) {
     const { x, y, size, outliers } = this.found;
-    const radius = Math.max(RING_PX, stage.scale * 0.9);
+    const radius = cell >= NUMBERED_PX ? cell * 0.46 : Math.max(RING_PX, cell * 0.75);
     context.strokeStyle = this.colours.css.mark;
     context.lineWidth = 2;
     context.beginPath();
     for (const { row } of outliers) {
-      const cx = left + (x[row] / size + 0.5) * stage.scale;
-      const cy = top + (y[row] / size + 0.5) * stage.scale;
+      const cx = left + (x[row] / size + 0.5) * cell;
+      const cy = top + (y[row] / size + 0.5) * cell;
       if (cx < -radius || cy < -radius || cx > stage.width + radius || cy > stage.height + radius) continue;
       context.moveTo(cx + radius, cy);
       context.arc(cx, cy, radius, 0, 2 * Math.PI);
@@ -197,10 +243,10 @@ class Heatmap {
     context.lineWidth = 1;
   }
 
-  pointed(context, stage) {
+  pointed(context, stage, cell) {
     if (!stage.item) return;
     const [x, y] = this.placeOf(stage.item);
-    const side = Math.max(stage.scale, 5);
+    const side = Math.max(cell, 5);
     context.strokeStyle = this.colours.css.text;
     context.lineWidth = 2;
     context.strokeRect((x - stage.x) * stage.scale - 1, (y - stage.y) * stage.scale - 1, side + 2, side + 2);
@@ -211,7 +257,8 @@ class Heatmap {
 
   placeOf({ row, column }) {
     const [x, y] = this.cornerOf(column);
-    return [x + this.found.x[row] / this.found.size, y + this.found.y[row] / this.found.size];
+    const { x: xs, y: ys, size } = this.found;
+    return [x + (xs[row] / size) * this.cell, y + (ys[row] / size) * this.cell];
   }
 
   itemAt(column, x, y) {
@@ -225,7 +272,7 @@ class Heatmap {
     if (!this.found) return null;
     for (let column = 0; column < this.found.columns.length; column += 1) {
       const [left, top] = this.cornerOf(column);
-      const item = this.itemAt(column, Math.floor(x - left), Math.floor(y - top));
+      const item = this.itemAt(column, Math.floor((x - left) / this.cell), Math.floor((y - top) / this.cell));
       if (item) return this.same(item);
     }
     return null;

@@ -4,13 +4,41 @@
 import { ask, routeOf } from "./ask.js";
 
 export const WINDOW_S = 10;
+const MOST_SPANS = 100_000;
 
 /** Spans of the last seconds before a moment so many seconds ago. Throws where none are kept. */
 export async function spansOf(job, agoS, windowS = WINDOW_S) {
   const { age_s: ageS } = await ask(`/v1alpha1/jobs/${encodeURIComponent(job)}`);
   const toS = Math.max(0, ageS - agoS);
   const fromS = Math.max(0, toS - windowS);
-  return ask(`${routeOf(job, "spans")}?from_s=${fromS.toFixed(3)}&to_s=${toS.toFixed(3)}`);
+  return ask(`${routeOf(job, "spans")}?from_s=${fromS.toFixed(3)}&to_s=${toS.toFixed(3)}&limit=${MOST_SPANS}`);
+}
+
+const LOOK_MS = 5000;
+const LEAST_S = 5;
+const pasts = new Map();
+
+/** Once a job has traces of some seconds ago: a function that says how old the job is by now. */
+export function pastOf(job) {
+  if (!pasts.has(job)) pasts.set(job, begun(job));
+  return pasts.get(job);
+}
+
+async function begun(job) {
+  for (;;) {
+    const told = await kept(job).catch(() => null); // asked again: it may have none yet
+    if (told) return told;
+    await new Promise((done) => setTimeout(done, LOOK_MS));
+  }
+}
+
+async function kept(job) {
+  const { age_s: ageS } = await ask(`/v1alpha1/jobs/${encodeURIComponent(job)}`);
+  const seenMs = performance.now();
+  const toS = ageS - LEAST_S;
+  if (toS <= 0) return null;
+  const { spans } = await ask(`${routeOf(job, "spans")}?from_s=${Math.max(0, toS - WINDOW_S).toFixed(3)}&to_s=${toS.toFixed(3)}&limit=1`);
+  return spans.length ? () => ageS + (performance.now() - seenMs) / 1000 : null;
 }
 
 export const past = async (job, agoS) => ranksOf(await spansOf(job, agoS));

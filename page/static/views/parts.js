@@ -1,5 +1,7 @@
 // What the pictures have in common beside the canvas: sentences, a legend, a table, a moment.
 
+import { pastOf } from "./moments.js";
+
 /** An element with text, and only text: whatever it quotes is no mark-up. */
 export function made(name, text = "", className = "") {
   const element = document.createElement(name);
@@ -68,11 +70,27 @@ export class Table {
   }
 }
 
-/** A slider over the past: `changed(null)` is now, a number is so many seconds ago. */
-export function moment(figure, longestS, changed) {
+/** What a colour means; `items`: [its name in the style sheet, what is read]. */
+export function legend(figure, items) {
+  const list = made("ul", "", "view-legend");
+  for (const [kind, says] of items) {
+    const item = made("li", says);
+    item.dataset.kind = kind;
+    list.append(item);
+  }
+  figure.append(list);
+  return list;
+}
+
+/**
+ * A slider over the past of a job, once there is one: `changed(null)` is now, a number is so many
+ * seconds ago.
+ */
+export function moment(figure, job, longestS, changed) {
   const label = made("label", "Moment ", "view-moment");
+  label.hidden = true;
   const range = made("input");
-  Object.assign(range, { type: "range", min: -longestS, max: 0, step: 1, value: 0 });
+  Object.assign(range, { type: "range", max: 0, step: 1, value: 0 });
   const said = made("output", "now");
   label.append(range, said);
   range.addEventListener("input", () => {
@@ -83,6 +101,13 @@ export function moment(figure, longestS, changed) {
     changed(ago || null);
   });
   figure.append(label);
+  pastOf(job).then((ageS) => {
+    const stretch = () => Object.assign(range, { min: -Math.min(longestS, Math.floor(ageS())) });
+    range.addEventListener("pointerdown", stretch);
+    range.addEventListener("focus", stretch);
+    stretch();
+    label.hidden = false;
+  });
   return { is: () => -Number(range.value) || null };
 }
 

@@ -4,13 +4,16 @@
 const MOST_ZOOM = 64;
 const STEP_PX = 48;
 const DRAG_PX = 4;
+const LOWEST_PX = 96;
+const OF_SCREEN = 0.6;
 
 /**
  * `picture`: { size() -> [width, height], draw(context, stage), pick(x, y) -> item | null,
- * step(item, dx, dy) -> item | null, says(item) -> text, chosen(item) }.
+ * step(item, dx, dy) -> item | null, says(item) -> text, chosen(item), high(width, most) -> pixels
+ * that it needs on a canvas so wide, most: CSS pixels a pixel of the picture }.
  */
 export class Stage {
-  constructor(figure, picture, { label, height = 360, xOnly = false } = {}) {
+  constructor(figure, picture, { label, xOnly = false } = {}) {
     this.picture = picture;
     this.xOnly = xOnly;
     this.zoom = 1;
@@ -26,7 +29,7 @@ export class Stage {
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute("role", "application");
     this.canvas.setAttribute("aria-label", `${label}: arrows go from rank to rank, plus and minus zoom, shift with arrows moves, 0 shows all`);
-    this.canvas.style.height = `${height}px`;
+    this.canvas.style.height = `${LOWEST_PX}px`;
     this.said = document.createElement("p");
     this.said.className = "view-said";
     this.said.setAttribute("aria-live", "polite");
@@ -54,13 +57,29 @@ export class Stage {
     this.canvas.width = Math.round(this.width * this.ratio);
     this.canvas.height = Math.round(this.height * this.ratio);
     this.picture.resized?.(this);
+    this.fitted();
     this.changed();
+  }
+
+  /** CSS pixels that it may be high. */
+  get most() {
+    return Math.max(2 * LOWEST_PX, OF_SCREEN * globalThis.innerHeight);
+  }
+
+  /** As high as what it shows, from LOWEST_PX to a part of the screen. */
+  fitted() {
+    const high = Math.ceil(Math.min(this.most, Math.max(LOWEST_PX, this.picture.high(this.width, this.most))));
+    if (high === this.asked) return;
+    this.asked = high;
+    this.canvas.style.height = `${high}px`;
+    this.resize();
   }
 
   /** CSS pixels a pixel of the picture, as it fits at zoom 1. */
   get fit() {
     const [width, height] = this.picture.size();
-    return this.xOnly ? this.width / Math.max(1, width) : Math.min(this.width / Math.max(1, width), this.height / Math.max(1, height), 4);
+    const wide = this.width / Math.max(1, width);
+    return this.xOnly ? wide : Math.min(wide, this.height / Math.max(1, height), this.picture.most ?? 1);
   }
 
   get scale() {

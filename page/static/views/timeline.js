@@ -1,11 +1,13 @@
 // The timeline: what each rank did when. Pixels are written by hand: a hundred thousand bars would
-// take a canvas's own calls longer than a frame.
+// take a canvas's own calls longer than a frame. Where steps are narrower than SEEN_PX a piece of time
+// shows how it is divided, as page/draw/timeline.py has it.
 
-import { coloursOf, onTheme, pixel } from "./colours.js";
 import { ask, routeOf } from "./ask.js";
+import { PIECE_STEPS, STOPPED, WAITS } from "./busy.js";
+import { coloursOf, onTheme, pixel } from "./colours.js";
 import { spansOf } from "./moments.js";
-import { made, moment, put, seconds, Table } from "./parts.js";
-import { KINDS, timelineOf } from "./spans.js";
+import { legend, made, moment, put, seconds, Table } from "./parts.js";
+import { KINDS, sharesOf, timelineOf } from "./spans.js";
 import { Stage } from "./stage.js";
 
 const PERIOD_MS = 1000;
@@ -13,7 +15,11 @@ const WINDOW_S = 20;
 const PAST_S = 3600;
 const NAMES_PX = 86;
 const AXIS_PX = 22;
-const LEGIBLE_PX = 10;
+const LEGIBLE_PX = 14;
+const HIGHEST_PX = 28;
+const FILLED = 0.85;
+const SEEN_PX = 6;
+const STEP_PX = 6;
 const TABLE_ROWS = 100;
 
 export function timeline(figure) {
@@ -29,8 +35,8 @@ class Timeline {
     this.head = made("p", "Asking …", "view-head");
     figure.append(this.head);
     this.stage = new Stage(figure, this, { label: `Timeline of the ranks of ${this.job}`, xOnly: true });
-    this.legend(figure);
-    this.moment = moment(figure, PAST_S, () => this.look());
+    this.legend = legend(figure, [["step", "its own work"], ...KINDS.slice(1).map((kind) => [kind, kind])]);
+    this.moment = moment(figure, this.job, PAST_S, () => this.look());
     this.table = new Table(figure, ["rank", "node", "what", "from", "took", "waited"], `Spans of ${this.job}: the last`);
     this.colours = coloursOf(figure);
     onTheme(() => this.repaint(), this.aborted.signal);
@@ -56,6 +62,7 @@ class Timeline {
   set(answer, ranks) {
     this.answer = answer;
     this.found = timelineOf(answer, ranks);
+    this.shares = null;
     const { lines, fromS, toS, leftOut, says } = this.found;
     const parts = [`${lines.length} ranks, ${fromS.toFixed(1)} s to ${toS.toFixed(1)} s`];
     if (leftOut) parts.push(`${leftOut.toLocaleString("en")} are left out`);
@@ -63,11 +70,15 @@ class Timeline {
     const errors = Object.values(answer.clock_error_s ?? {});
     if (errors.length) parts.push(`clocks agree within ${(1000 * Math.max(...errors)).toPrecision(2)} ms`);
     if (says) parts.push(says);
+    if (answer.more) parts.push("later spans are left out: there are too many");
+    const there = new Set(this.found.segments.flatMap((line) => line.map((each) => each.kind)));
+    for (const item of this.legend.children) item.hidden = !there.has(item.dataset.kind);
     put(this.head, lines.length ? parts.join("; ") : "No spans are kept of that time.");
     this.table.set(() => this.rows());
     const [first] = this.found.awaited;
     if (first !== undefined && first !== this.shownRank) this.stage.y = Math.max(0, lines.indexOf(first) * this.tall - this.stage.height / 2);
     this.shownRank = first;
+    this.stage.fitted();
     this.stage.changed();
   }
 
@@ -79,16 +90,6 @@ class Timeline {
     ]);
   }
 
-  legend(figure) {
-    const list = made("ul", "", "view-legend");
-    for (const kind of [...KINDS.slice(1), "waits"]) {
-      const item = made("li", kind);
-      item.dataset.kind = kind;
-      list.append(item);
-    }
-    figure.append(list);
-  }
-
   repaint() {
     this.colours = coloursOf(this.figure);
     this.stage.changed();
@@ -97,7 +98,11 @@ class Timeline {
   // ---------------------------------------------------------------- the picture: its width is time
 
   get tall() {
-    return this.found ? Math.max(2, Math.min(18, (this.stage.height - AXIS_PX) / Math.max(1, this.found.lines.length))) : 2;
+    return this.found ? Math.max(2, Math.min(HIGHEST_PX, (this.stage.height - AXIS_PX) / Math.max(1, this.found.lines.length))) : 2;
+  }
+
+  high() {
+    return this.found ? this.found.lines.length * HIGHEST_PX + AXIS_PX : 0;
   }
 
   size() {
@@ -131,31 +136,72 @@ class Timeline {
     this.pixels.fill(pixel(this.colours.ground));
     const { ratio } = stage;
     const { perPx, leftS } = this.scaleOf(stage);
-    const step = perPx / ratio;
     const left = Math.round(NAMES_PX * ratio);
-    const palette = KINDS.map((kind) => pixel(this.colours[kind]));
-    const [wait, ground] = [pixel(this.colours.wait), pixel(this.colours.ground)];
-    const { bars, lines } = this.found;
-    const lineTall = this.tall * ratio;
+    const of = (atS) => left + Math.round(((atS - this.found.fromS - leftS) / perPx) * ratio);
+    this.area = { wide, left, of, last: tall - Math.ceil(AXIS_PX * ratio) };
+    this.palette = new Map(KINDS.map((kind) => [kind, pixel(this.colourOf(kind))]));
+    const { stepS, lines } = this.found;
+    const narrow = stepS > 0 && stepS / perPx < SEEN_PX;
     for (let line = 0; line < lines.length; line += 1) {
       const top = Math.round((line * this.tall - stage.y) * ratio);
-      const below = Math.min(tall - AXIS_PX * ratio, top + Math.max(1, Math.floor(lineTall * 0.85)));
+      const below = top + Math.max(1, Math.floor(this.tall * ratio * FILLED));
       if (below <= 0 || top >= tall) continue;
-      for (let at = bars.firstOf[line]; at < bars.firstOf[line + 1]; at += 1) {
-        const x0 = Math.max(left, left + Math.floor((bars.from[at] - leftS) / step));
-        const x1 = Math.min(wide, left + Math.max(Math.ceil((bars.to[at] - leftS) / step), 1));
-        if (x1 <= left || x0 >= wide || bars.to[at] < leftS) continue;
-        const waits = left + (bars.waits[at] - leftS) / step;
-        const bottom = bars.kind[at] === 0 ? Math.min(below, top + Math.max(1, Math.floor(lineTall * 0.35))) : below;
-        for (let y = Math.max(0, top); y < bottom; y += 1) {
-          const row = y * wide;
-          const until = Math.min(x1, Math.max(x0, Math.floor(waits)));
-          for (let x = x0; x < until; x += 1) this.pixels[row + x] = (x + y) % 5 < 2 ? wait : ground;
-          this.pixels.fill(palette[bars.kind[at]], row + until, row + Math.max(until, x1));
-        }
-      }
+      if (narrow) this.paintShares(line, top, below, Math.max(PIECE_STEPS * stepS, perPx));
+      else this.paintSteps(line, top, below, stepS / perPx >= STEP_PX);
     }
     context.putImageData(this.image, 0, 0);
+  }
+
+  colourOf(kind) {
+    return { [STOPPED]: this.colours.mark, [WAITS]: this.colours.wait, phase: this.colours.quiet }[kind] ?? this.colours[kind] ?? this.colours.quiet;
+  }
+
+  /** Each span by itself; a thin line where a step begins. */
+  paintSteps(line, top, below, lined) {
+    const { of } = this.area;
+    for (const { beginS, endS, kind } of this.found.segments[line]) this.fill(of(beginS), Math.max(of(endS), of(beginS) + 1), top, below, kind);
+    if (!lined) return;
+    const { bars, fromS } = this.found;
+    for (let at = bars.firstOf[line]; at < bars.firstOf[line + 1] && bars.spans[at].kind === "step"; at += 1) {
+      const x = of(bars.from[at] + fromS);
+      this.fill(x, x + 1, top, below, null);
+    }
+  }
+
+  /** From below what the rank does, and above it what it waits. */
+  paintShares(line, top, below, pieceS) {
+    if (this.shares?.pieceS !== pieceS) this.shares = { pieceS, lines: sharesOf(this.found, pieceS) };
+    const { of } = this.area;
+    const { fromS, toS } = this.found;
+    for (const { beginS, shares } of this.shares.lines[line]) {
+      const [from, to] = [Math.max(fromS, beginS), Math.min(toS, beginS + pieceS)];
+      const kinds = Object.keys(shares).sort((one, other) => (one === WAITS) - (other === WAITS) || (one < other ? -1 : 1));
+      const whole = Math.max((to - from) / pieceS, kinds.reduce((sum, kind) => sum + shares[kind], 0));
+      let done = 0;
+      for (const kind of kinds) {
+        const edge = below - Math.round((done / whole) * (below - top));
+        done += shares[kind];
+        this.fill(of(from), of(to), below - Math.round((done / whole) * (below - top)), edge, kind);
+      }
+    }
+  }
+
+  /** A rectangle of pixels; waits are hatched, and null is a line. */
+  fill(x0, x1, y0, y1, kind) {
+    const { wide, left, last } = this.area;
+    const [from, to] = [Math.max(left, x0), Math.min(wide, x1)];
+    if (to <= from) return;
+    const colour = kind === null ? pixel(this.colours.text) : (this.palette.get(kind) ?? this.palette.get("phase"));
+    const hatched = kind === WAITS;
+    for (let y = Math.max(0, y0); y < Math.min(last, y1); y += 1) {
+      const row = y * wide;
+      if (!hatched) this.pixels.fill(colour, row + from, row + to);
+      else for (let x = from; x < to; x += 1) if ((x + y) % 5 < 2) this.pixels[row + x] = colour;
+    }
+  }
+
+  middleOf(line, stage) {
+    return Math.max(7, (line + FILLED / 2) * this.tall - stage.y);
   }
 
   words(context, stage) {
@@ -165,9 +211,13 @@ class Timeline {
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
     context.textAlign = "left";
+    const marks = lines.flatMap((rank, line) => (marked.has(rank) ? [this.middleOf(line, stage)] : []));
+    let above = -LEGIBLE_PX;
     lines.forEach((rank, line) => {
-      const y = Math.max(7, (line + 0.5) * this.tall - stage.y);
-      if ((line + 1) * this.tall < stage.y || y > stage.height - AXIS_PX || (this.tall < LEGIBLE_PX && !marked.has(rank))) return;
+      const y = this.middleOf(line, stage);
+      if ((line + 1) * this.tall < stage.y || y > stage.height - AXIS_PX) return;
+      if (!marked.has(rank) && (y - above < LEGIBLE_PX || marks.some((other) => Math.abs(other - y) < LEGIBLE_PX))) return;
+      above = y;
       context.fillStyle = marked.has(rank) ? css.mark : css.quiet;
       context.fillText(`${rank} ${nodes.get(rank) ?? ""}`, 2, y, NAMES_PX - 6);
     });
@@ -175,10 +225,12 @@ class Timeline {
     context.fillStyle = css.ground;
     context.fillRect(0, stage.height - AXIS_PX, stage.width, AXIS_PX);
     context.fillStyle = css.quiet;
-    for (let tick = 0; tick <= 4; tick += 1) {
-      context.textAlign = tick === 4 ? "right" : tick ? "center" : "left";
-      const at = fromS + leftS + (tick / 4) * wide * perPx;
-      context.fillText(`${at.toFixed(perPx < 0.001 ? 4 : 2)} s`, NAMES_PX + (tick / 4) * wide, stage.height - AXIS_PX / 2);
+    const ticks = wide < 400 ? 2 : 4;
+    for (let tick = 0; tick <= ticks; tick += 1) {
+      context.textAlign = tick === ticks ? "right" : tick ? "center" : "left";
+      const at = fromS + leftS + (tick / ticks) * wide * perPx;
+      const x = NAMES_PX + (tick / ticks) * wide - (tick === ticks ? 2 : 0);
+      context.fillText(`${at.toFixed(perPx < 0.001 ? 4 : 1)} s`, x, stage.height - AXIS_PX / 2);
     }
     context.textAlign = "left";
     if (!stage.item) return;
@@ -186,7 +238,7 @@ class Timeline {
     const x = NAMES_PX + (this.found.bars.from[stage.item.at] - leftS) / perPx;
     const long = (this.found.bars.to[stage.item.at] - this.found.bars.from[stage.item.at]) / perPx;
     context.strokeStyle = css.text;
-    context.strokeRect(x, y, Math.max(2, long), this.tall);
+    context.strokeRect(Math.max(NAMES_PX, x), y, Math.max(2, long), this.tall * FILLED);
   }
 
   // ---------------------------------------------------------------- what is pointed at

@@ -2,19 +2,20 @@
 // when what it shows or its scale changes; arrows and rings are drawn over it.
 
 import { routeOf } from "./ask.js";
-import { coloursOf, onTheme } from "./colours.js";
+import { coloursOf, onTheme, readable } from "./colours.js";
 import { follow } from "./feed.js";
-import { chosenOf, gridOf, SLANT } from "./grid.js";
+import { chosenOf, FILLED, gridOf, SLANT } from "./grid.js";
 import { past } from "./moments.js";
-import { made, moment, names, put, Table } from "./parts.js";
+import { legend, made, moment, names, put, Table } from "./parts.js";
 import { Stage } from "./stage.js";
 
 const MOST_PIXELS = 4e6;
-const FILLED = 0.86;
 const RING_PX = 8;
 const PAST_S = 3600;
 const TABLE_ROWS = 100;
 const TOLD_PLACES = 4;
+const NUMBERED_PX = 18;
+const [EDGE, ABOVE] = [8, 22];
 const STATES = { waits: "wait", runs: "even", pauses: "less" };
 
 export function view3d(figure) {
@@ -31,9 +32,10 @@ class View3d {
     this.head = made("p", "Asking …", "view-head");
     figure.append(this.head);
     this.stage = new Stage(figure, this, { label: `Ranks of ${this.job} in dp x pp x tp` });
+    legend(figure, [["runs", "runs"], ["waiting", "waits"], ["pauses", "pauses"], ["grave", "stopped, still, gone or unseen"]]);
     this.list = made("ul", "", "view-names");
     figure.append(this.list);
-    this.moment = moment(figure, PAST_S, (ago) => this.look(ago));
+    this.moment = moment(figure, this.job, PAST_S, (ago) => this.look(ago));
     this.table = new Table(figure, ["waiting ranks", "where", "for"], `Who waits for whom in ${this.job}`);
     this.colours = coloursOf(figure);
     onTheme(() => this.repaint(), this.aborted.signal);
@@ -67,10 +69,11 @@ class View3d {
     if (drawn !== this.drawn) this.image = null;
     this.drawn = drawn;
     const { dims } = answer;
-    const shape = `dp ${dims.dp} x pp ${dims.pp} x tp ${dims.tp}: to the right dp, down tp, a plane a stage`;
+    const shape = `dp ${dims.dp} x pp ${dims.pp} x tp ${dims.tp}: to the right dp, down tp${dims.pp > 1 ? ", a plane a stage" : ""}`;
     const declared = answer.declared ? shape : "The job does not say how it is parallel: all ranks are in a row";
     put(this.head, answer.ranks.length ? declared : answer.nothing || "There are no ranks.");
     this.describe();
+    this.stage.fitted();
     this.table.set(() => answer.waits.map((wait) => [brief(wait.waiting), wait.where, brief(wait.lacking) || "nobody known"]).slice(0, TABLE_ROWS));
     this.stage.changed();
   }
@@ -78,7 +81,7 @@ class View3d {
   describe() {
     const { answer } = this;
     const told = answer.ends.length ? [[`rank ${answer.ends[0]}`, `is where waits end: ${answer.why.join("; ")}`]] : [];
-    for (const wait of answer.waits.slice(0, TOLD_PLACES)) told.push([`${wait.waiting.length} ranks`, `wait in ${wait.where} for ${brief(wait.lacking) || "nobody known"}`]);
+    for (const wait of answer.waits.slice(0, TOLD_PLACES)) told.push([wait.waiting.length === 1 ? `rank ${wait.waiting[0]}` : `${wait.waiting.length.toLocaleString("en")} ranks`, `${wait.waiting.length === 1 ? "waits" : "wait"} in ${wait.where} for ${brief(wait.lacking) || "nobody known"}`]);
     if (!told.length && answer.ranks.length) told.push(["", "nobody waits for longer than a second"]);
     if (this.rank !== null && this.found.placeOf.has(this.rank)) {
       this.mine = chosenOf(answer, this.rank);
@@ -101,8 +104,18 @@ class View3d {
 
   // ---------------------------------------------------------------- the picture
 
+  /** Cells of a small job are larger than in a file. */
+  get most() {
+    return 1.5;
+  }
+
   size() {
-    return this.found ? [this.found.width, this.found.height] : [1, 1];
+    return this.found ? [this.found.width + 2 * EDGE, this.found.height + ABOVE + EDGE] : [1, 1];
+  }
+
+  high(width, most) {
+    const [wide, high] = this.size();
+    return this.answer?.ranks.length ? Math.min(most, high * Math.min(this.most, width / wide)) : 0;
   }
 
   draw(context, stage) {
@@ -113,7 +126,7 @@ class View3d {
     const { scale } = stage;
     const pixels = this.found.width * this.found.height * (scale * stage.ratio) ** 2;
     if (pixels <= MOST_PIXELS) this.copy(context, stage);
-    else this.cells(context, scale, -stage.x * scale, -stage.y * scale, stage.width, stage.height);
+    else this.cells(context, scale, (EDGE - stage.x) * scale, (ABOVE - stage.y) * scale, stage.width, stage.height);
     this.over(context, stage);
   }
 
@@ -129,12 +142,12 @@ class View3d {
       this.image = { canvas, scale };
     }
     const { canvas } = this.image;
-    context.drawImage(canvas, -stage.x * scale, -stage.y * scale, canvas.width / ratio, canvas.height / ratio);
+    context.drawImage(canvas, (EDGE - stage.x) * scale, (ABOVE - stage.y) * scale, canvas.width / ratio, canvas.height / ratio);
   }
 
   /** The cells in sight, as rectangles of planes that are aslant: paths take fifty times as long. */
   cells(context, scale, left, top, wide, tall) {
-    const { y, plane, cell, across } = this.found;
+    const { y, planes, cell, across } = this.found;
     const { dims, ranks } = this.answer;
     const inner = cell * FILLED * scale;
     const ratio = context.getTransform().a;
@@ -147,14 +160,14 @@ class View3d {
     for (const [state, places] of byState) {
       context.fillStyle = this.colours.css[STATES[state] ?? "more"];
       for (let pp = 0; pp < dims.pp; pp += 1) {
-        const above = top + pp * plane * scale;
+        const [beside, above] = [left + planes[pp][0] * scale, top + planes[pp][1] * scale];
         if (above > tall || above + this.found.tall * scale < 0) continue;
-        context.setTransform(ratio, 0, SLANT * ratio, ratio, left * ratio, above * ratio);
+        context.setTransform(ratio, 0, SLANT * ratio, ratio, beside * ratio, above * ratio);
         for (const at of places) {
           const [dp, stage] = ranks[at].at;
           if (stage !== pp) continue;
-          const [px, py] = [(dp % across) * cell * scale, (y[at] - pp * plane) * scale];
-          if (left + px + SLANT * py > wide || left + px + SLANT * py + 2 * inner < 0) continue;
+          const [px, py] = [(dp % across) * cell * scale, (y[at] - planes[pp][1]) * scale];
+          if (beside + px + SLANT * py > wide || beside + px + SLANT * py + 2 * inner < 0) continue;
           context.fillRect(px, py, inner, inner);
         }
       }
@@ -168,8 +181,9 @@ class View3d {
     const inner = this.found.cell * FILLED * scale;
     const at = (rank) => {
       const place = this.found.placeOf.get(rank);
-      return [(this.found.x[place] - stage.x) * scale, (this.found.y[place] - stage.y) * scale];
+      return [(EDGE + this.found.x[place] - stage.x) * scale, (ABOVE + this.found.y[place] - stage.y) * scale];
     };
+    if (inner >= NUMBERED_PX) this.numbers(context, stage, at, inner);
     if (this.mine) {
       const path = new Path2D();
       for (const rank of new Set(Object.values(this.mine.groups).flat())) outline(path, ...at(rank), inner);
@@ -178,7 +192,7 @@ class View3d {
       context.stroke(path);
       this.chain(context, at, inner);
     }
-    for (const arrow of this.found.arrows) this.arrow(context, stage, arrow);
+    for (const arrow of this.found.arrows) this.arrow(context, stage, inner, arrow);
     if (stage.item) {
       const path = new Path2D();
       outline(path, ...at(stage.item.rank), inner);
@@ -189,9 +203,28 @@ class View3d {
     context.lineWidth = 1;
   }
 
+  /** Where cells are large enough each has a line round it, and its rank. */
+  numbers(context, stage, at, inner) {
+    const path = new Path2D();
+    context.font = `${inner >= 26 ? 12 : 10}px system-ui, sans-serif`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    for (const { rank, state } of this.answer.ranks) {
+      const [x, y] = at(rank);
+      if (x > stage.width || y > stage.height || x + 2 * inner < 0 || y + inner < 0) continue;
+      outline(path, x, y, inner);
+      context.fillStyle = readable(this.colours, this.colours[STATES[state] ?? "more"]);
+      context.fillText(String(rank), x + ((1 + SLANT) * inner) / 2, y + inner / 2 + 1, inner);
+    }
+    context.textAlign = "left";
+    context.textBaseline = "alphabetic";
+    context.strokeStyle = this.colours.css.line;
+    context.stroke(path);
+  }
+
   /** From the chosen rank to whom it waits for, and on. */
   chain(context, at, inner) {
-    const places = this.mine.chain.map((rank) => at(rank).map((place) => place + inner / 2));
+    const places = this.mine.chain.map((rank) => [at(rank)[0] + ((1 + SLANT) * inner) / 2, at(rank)[1] + inner / 2]);
     context.strokeStyle = this.colours.css.text;
     context.setLineDash([6, 4]);
     context.beginPath();
@@ -200,14 +233,19 @@ class View3d {
     context.setLineDash([]);
   }
 
-  arrow(context, stage, { count, target, x1, y1, x2, y2 }) {
-    const to = (x, y) => [(x - stage.x) * stage.scale, (y - stage.y) * stage.scale];
-    const [from, end] = [to(x1, y1), to(x2, y2)];
-    const bend = [(from[0] + end[0]) / 2, Math.min(from[1], end[1]) - 24];
+  /** From above those that wait to above the one that is ringed, where cells have numbers. */
+  arrow(context, stage, inner, { count, target, x1, y1, x2, y2 }) {
+    const to = (x, y) => [(EDGE + x - stage.x) * stage.scale, (ABOVE + y - stage.y) * stage.scale];
+    const numbered = inner >= NUMBERED_PX;
+    const radius = Math.max(RING_PX, inner * 0.46);
+    const up = numbered ? radius : 0;
+    const [from, at] = [to(x1, y1), to(x2, y2)];
+    const end = [at[0], at[1] - up];
+    const bend = [(from[0] + end[0]) / 2, Math.min(from[1], at[1]) - up - 24];
     context.strokeStyle = context.fillStyle = this.colours.css.mark;
     context.lineWidth = 1.5 + Math.min(2.5, count / 8);
     context.beginPath();
-    context.moveTo(...from);
+    context.moveTo(from[0], from[1] - up);
     context.quadraticCurveTo(...bend, ...end);
     context.stroke();
     const angle = Math.atan2(end[1] - bend[1], end[0] - bend[0]);
@@ -215,23 +253,37 @@ class View3d {
     context.moveTo(...end);
     for (const turn of [2.7, -2.7]) context.lineTo(end[0] + 10 * Math.cos(angle + turn), end[1] + 10 * Math.sin(angle + turn));
     context.fill();
+    context.lineWidth = 2;
     context.beginPath();
-    context.arc(...end, RING_PX, 0, 2 * Math.PI);
+    context.arc(...at, radius, 0, 2 * Math.PI);
     context.stroke();
+    if (!numbered) this.named(context, stage, `rank ${target}`, at);
+  }
+
+  /** Beside a ring, on ground of its own. */
+  named(context, stage, name, [x, y]) {
     context.font = "bold 12px system-ui, sans-serif";
-    context.fillText(`rank ${target}`, end[0] + RING_PX + 4, end[1] - 6);
+    const [wide, off] = [context.measureText(name).width, RING_PX + 4];
+    const left = x + off + wide > stage.width ? x - off - wide : x + off;
+    context.strokeStyle = this.colours.css.ground;
+    context.lineWidth = 4;
+    context.strokeText(name, left, y - 6);
+    context.fillText(name, left, y - 6);
   }
 
   // ---------------------------------------------------------------- what is pointed at
 
   pick(x, y) {
     if (!this.found) return null;
-    const { cell, plane, across, down } = this.found;
+    const { cell, planes, across, down, wide, tall } = this.found;
     const { dims, ranks } = this.answer;
-    const pp = Math.floor(y / plane);
-    const line = Math.floor((y - pp * plane) / cell);
-    const dpIn = Math.floor((x - SLANT * (y - pp * plane)) / cell);
-    if (pp < 0 || pp >= dims.pp || line < 0 || line >= down || dpIn < 0 || dpIn >= across) return null;
+    const [inX, inY] = [x - EDGE, y - ABOVE];
+    const pp = planes.findIndex(([left, top]) => inX >= left && inX < left + wide && inY >= top && inY < top + tall);
+    if (pp < 0) return null;
+    const below = inY - planes[pp][1];
+    const line = Math.floor(below / cell);
+    const dpIn = Math.floor((inX - planes[pp][0] - SLANT * below) / cell);
+    if (line >= down || dpIn < 0 || dpIn >= across) return null;
     const dp = Math.floor(line / dims.tp) * across + dpIn;
     return this.item(dp, pp, line % dims.tp, ranks);
   }
@@ -265,7 +317,7 @@ class View3d {
 
   placeOf({ rank }) {
     const at = this.found.placeOf.get(rank);
-    return [this.found.x[at], this.found.y[at]];
+    return [EDGE + this.found.x[at], ABOVE + this.found.y[at]];
   }
 
   chosen(item) {
