@@ -188,6 +188,16 @@ def test_what_is_under_way_for_long_is_told_while_it_grows(
     assert all(after >= 1.5 * before for before, after in itertools.pairwise(ages))
 
 
+def test_a_rank_that_had_no_pulse_yet_is_not_told_to_be_silent_since_the_machine_began(
+    tmp_path: Path,
+) -> None:
+    SpanWriter(tmp_path / "job.e1.r0.spans", rank=0, epoch=1)
+    now_ns = 3_600_000_000_000
+    rank = RankSpans(tmp_path / "job.e1.r0.spans", output(tmp_path, 0), now_ns)
+    rank.look(now_ns + 100_000_000)
+    assert rank.due(whole=True) == []
+
+
 def test_a_process_that_was_stopped_is_told_and_one_that_is_gone_is_told_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
