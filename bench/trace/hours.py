@@ -40,7 +40,7 @@ def octets(folder: Path, step_s: float, hours: float) -> tuple[int, int, int]:
         rank.due(whole=True)
         if look % FLUSH_LOOKS == 0 and (due := rank.due(whole=False)):
             size = len(encode(_block(due)))
-            rank.purse.pay(size)
+            rank.purse.pay(size, len(due))
             total, spans = total + size, spans + len(due)
     rank.close()
     path.unlink()

@@ -125,9 +125,9 @@ class RankSpans:
 
     def _stands(self) -> list[Raw]:
         """That it stands still itself, since its last pulse."""
-        if not self._still:
-            return []
         since_ns = self.ring.pulsed_ns
+        if not self._still or not since_ns:  # it still imports, and has not had a pulse
+            return []
         return [Raw(PAUSE, self._still, 0, 0, 0, since_ns, 0, 0, ended=False)]
 
     def _stall(self, now_ns: int) -> None:

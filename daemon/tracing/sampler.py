@@ -241,4 +241,4 @@ class Traces:
                 counts[key] = counts.get(key, 0) + 1
             for rank in self._ranks.values():
                 if rank.job == block.job and (count := counts.get((rank.rank, rank.attempt))):
-                    rank.purse.pay(octets * count / len(block.spans))
+                    rank.purse.pay(octets * count / len(block.spans), count)

@@ -94,13 +94,30 @@ def test_what_is_sampled_costs_no_more_than_its_budget(
     for step in range(1, min(20_000, int(60 * minutes / step_s))):
         now_s = step * step_s
         purse.fill(now_s)
-        if purse.takes(step, whole_step=False):
-            kept += spans_a_step
+        kept += sum(purse.takes(step, whole_step=False) for _ in range(spans_a_step))
         if kept and (step % max(1, round(30 / step_s)) == 0 or kept > 200):
             paid += kept * octets
-            purse.pay(kept * octets)
+            purse.pay(kept * octets, kept)
             kept = 0
     assert paid <= BURST_BYTES + 37.5 * now_s + (200 + spans_a_step) * octets
+
+
+@pytest.mark.parametrize("step_s", [0.02, 0.2, 2.0])
+def test_after_a_burst_steps_are_kept_again_and_most_of_the_budget_is_used(step_s: float) -> None:
+    """Blocks are as the sampler makes them: one a second at first, later each thirty seconds."""
+    purse, paid, waiting, wrote_s, steps, now_s = Purse(0.0), 0.0, 0, 0.0, [0.0], 0.0
+    for step in range(1, int(3600 / step_s)):
+        now_s = step * step_s
+        purse.fill(now_s)
+        waiting += sum(purse.takes(step, whole_step=False) for _ in range(30))
+        if purse.takes(step, whole_step=True):
+            steps, waiting = [*steps, now_s], waiting + 1
+        if waiting and now_s - wrote_s >= min(30.0, max(1.0, now_s / 10)):
+            paid += waiting * 8.0
+            purse.pay(waiting * 8.0, waiting)
+            waiting, wrote_s = 0, now_s
+    assert paid > 0.4 * (BURST_BYTES + 37.5 * now_s)
+    assert max(after - before for before, after in itertools.pairwise(steps)) < 120.0
 
 
 def test_steps_that_are_kept_are_the_same_on_ranks_that_keep_different_shares() -> None:
@@ -141,7 +158,7 @@ def test_all_is_kept_as_it_begins_then_some_and_all_again_before_a_fault(
     made, rank = ring
     window, tick = of_rank.WINDOW_NS, 100_000_000
     rank.purse.every = 32
-    for number in range(1, 600):
+    for number in range(1, 290):  # a full purse has not raised the share yet
         now_ns = number * tick
         made.opens(now_ns, [])
         step(made, number, now_ns)
@@ -151,10 +168,10 @@ def test_all_is_kept_as_it_begins_then_some_and_all_again_before_a_fault(
     sampled = rank.due(whole=False)
     assert {raw.step % 2 for raw in sampled if raw.kind == "step"} == {0}
     assert {raw.step % 32 for raw in sampled if raw.kind == "forward"} == {0}
-    rank.open_window(599 * tick)
+    rank.open_window(289 * tick)
     last = {raw.step for raw in rank.due(whole=True) if raw.kind == "forward"}
-    assert last | {raw.step for raw in sampled} >= set(range(600 - window // tick, 600))
-    assert min(last) >= 599 - window // tick
+    assert last | {raw.step for raw in sampled} >= set(range(290 - window // tick, 290))
+    assert min(last) >= 289 - window // tick
 
 
 def test_what_is_under_way_for_long_is_told_while_it_grows(
@@ -169,6 +186,16 @@ def test_what_is_under_way_for_long_is_told_while_it_grows(
     assert ages[0] == pytest.approx(1.0, abs=0.11)
     assert len(ages) < 12, "the longer it takes the more seldom"
     assert all(after >= 1.5 * before for before, after in itertools.pairwise(ages))
+
+
+def test_a_rank_that_had_no_pulse_yet_is_not_told_to_be_silent_since_the_machine_began(
+    tmp_path: Path,
+) -> None:
+    SpanWriter(tmp_path / "job.e1.r0.spans", rank=0, epoch=1)
+    now_ns = 3_600_000_000_000
+    rank = RankSpans(tmp_path / "job.e1.r0.spans", output(tmp_path, 0), now_ns)
+    rank.look(now_ns + 100_000_000)
+    assert rank.due(whole=True) == []
 
 
 def test_a_process_that_was_stopped_is_told_and_one_that_is_gone_is_told_whole(

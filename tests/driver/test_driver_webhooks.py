@@ -195,6 +195,19 @@ def test_mistakes_are_told_by_field(tmp_path: Path, hook: dict[str, Any], said: 
     assert f"--webhooks {path}: {said}" in str(wrong.value)
 
 
+def test_the_file_in_the_docs_is_read_as_it_stands_there(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
+    text = page.split("```yaml\n")[1].split("```")[0]
+    for name, said in (("on-call.secret", "sixteen bytes or more"), ("chat.url", "https://a/b")):
+        (tmp_path / name).write_text(said)
+        text = text.replace(f"/etc/holdfast/{name}", str(tmp_path / name))
+    path = tmp_path / "hooks.yaml"
+    path.write_text(text)
+    first, second = file.read(path)
+    assert first.on == ("incident", "node", "brake")
+    assert second.phases == ("Failed", "Succeeded")
+
+
 @pytest.mark.parametrize("text", ["", "webhooks: [", "[]", "webhooks: 7", "\x00"])
 def test_what_is_no_such_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "hooks.yaml"

@@ -123,11 +123,19 @@ def read(path: Path) -> tuple[Webhook, ...]:
 def _values(path: Path) -> Any:
     import yaml
 
+    class Words(yaml.SafeLoader):
+        """PyYAML takes the key `on` for true; nothing here is true or false."""
+
+        yaml_implicit_resolvers = {  # noqa: RUF012 as PyYAML has it
+            first: [each for each in known if each[0] != "tag:yaml.org,2002:bool"]
+            for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+        }
+
     try:
         data = path.read_bytes()[: LARGEST_BYTES + 1]
         if len(data) > LARGEST_BYTES:
             raise PermanentError(f"--webhooks {path}: it has more than {LARGEST_BYTES:,} bytes.")
-        return msgspec.json.decode(data) if path.suffix == ".json" else yaml.safe_load(data)
+        return msgspec.json.decode(data) if path.suffix == ".json" else yaml.load(data, Words)
     except OSError as error:
         raise PermanentError(f"--webhooks {path}: {error.strerror}. Name another file.") from error
     except (msgspec.DecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
