@@ -81,6 +81,8 @@ def _pace(job: Job) -> str:
 def _stopped(job: Job, incidents: Incidents, why: Mapping[str, Any]) -> Answer:
     """Why it stopped last, and when; what was only told of it is no stop."""
     ask, last = "Why did it last stop?", status.last_of(incidents)
+    if job["phase"] not in FINISHED and (state := state_of(job)) != job["phase"]:
+        return Answer(ask, f"It {state}, and nothing tells why.", BAD)
     if last is None or not last["faults"]:
         return Answer(ask, "It has not stopped.")
     text = last.get("latest", last["summary"])
@@ -95,7 +97,10 @@ def todo(job: Job, why: Mapping[str, Any]) -> str:
     """What to do next, as `why` says it, but for where to look: that is here."""
     if why["fix"] and not why["fix"].startswith("How it is now: "):
         return str(why["fix"])
-    if job["phase"] in FINISHED or state_of(job) != job["phase"]:
+    if job["phase"] in FINISHED:
         return "Nothing: it is over."
+    if state_of(job) != job["phase"]:
+        saved = "" if job["stored_step"] is None else ", with --begin-from to go on where it saved"
+        return f"Start it again{saved}."
     calm = job["phase"] == "Running" and job["incident"] is None
     return "Nothing has to be done." if calm else "Nothing has to be done: Holdfast is at it."

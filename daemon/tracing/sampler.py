@@ -96,9 +96,12 @@ class Traces:
         self._flush(now_ns)
 
     def close(self) -> None:
-        """Hand on all that there is: the daemon ends."""
+        """Hand on all that there is, and all of the last seconds: the daemon ends."""
+        now_ns = time.monotonic_ns()
+        for rank in self._ranks.values():
+            rank.open_window(now_ns)
         if not self._off:
-            self._flush(time.monotonic_ns(), last=True)
+            self._flush(now_ns, last=True)
         self._writer.close()
 
     # ------------------------------------------------------------ rings
@@ -118,6 +121,7 @@ class Traces:
 
     def _let_go(self, path: Path, now_ns: int) -> None:
         """Its ring was taken away: another attempt begins."""
+        self._ranks[path].open_window(now_ns)
         self._flush(now_ns, last=True)
         gone = self._ranks.pop(path)
         gone.close()

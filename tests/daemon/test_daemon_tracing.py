@@ -292,6 +292,23 @@ def _found(traces: Traces, folder: Path, spans: int = 6) -> bool:
     return len(reading.spans(folder / "run", "job")) >= spans
 
 
+def test_the_last_seconds_are_whole_though_a_daemon_ends_before_its_ranks(
+    node: NodePaths, traces_to: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(of_rank, "WINDOW_NS", 0)  # as it begins
+    traces, made = traces_to(""), seat(node, tmp_path, 0)
+    eventually(lambda: traces.look() or traces._ranks, "it is seen")
+    (rank,) = traces._ranks.values()
+    rank.purse.every = 1 << 20
+    monkeypatch.undo()
+    for number in range(1, 9):
+        step(made, number, time.monotonic_ns())
+    traces.look()
+    traces.close()
+    kept = [each.step for each in reading.spans(tmp_path / "run", "job") if each.kind == "step"]
+    assert kept == list(range(1, 9))
+
+
 def test_a_daemon_that_begins_anew_tells_nothing_twice(
     node: NodePaths, traces_to: Made, tmp_path: Path
 ) -> None:

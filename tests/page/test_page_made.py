@@ -68,6 +68,13 @@ def test_whether_it_makes_progress_comes_first(changes: dict[str, Any], said: st
     assert first(**changes) == said
 
 
+def test_who_has_lost_its_driver_is_not_told_of_an_older_stop() -> None:
+    lost = {**RUNNING, "state": "lost its driver", "stored_step": 40}
+    told = {each.question: each.text for each in answers(lost, [INCIDENT], WHY)}
+    assert told["Why did it last stop?"] == "It lost its driver, and nothing tells why."
+    assert told["What can be done?"].startswith("Start it again, with --begin-from")
+
+
 def test_speed_is_told_against_its_own_best_and_a_stop_with_its_time() -> None:
     told = {each.question: each for each in answers(RUNNING, [INCIDENT], WHY)}
     pace = "0.2 s a step, 50% of the pace of its own best, 0.1 s, 5,000 tokens/s"
