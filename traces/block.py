@@ -133,11 +133,15 @@ def _block(body: _Body) -> Block:
     ranks, attempts, kinds, names, groups, steps, numbers, starts, took, waited, ended = (
         body.columns
     )
+    ranks, attempts, steps, numbers = map(_sums, (ranks, attempts, steps, numbers))
+    begun_us = [body.origin_us + start for start in _sums(starts)]
+    indices = kinds, names, groups
+    _check((ranks, attempts, steps, numbers, *indices, body.groups, took, waited), begun_us, body)
     rows = zip(
-        _sums(ranks), _sums(attempts), kinds, names, groups, _sums(steps), _sums(numbers),
-        _sums(starts), took, waited, ended, strict=True,
+        ranks, attempts, kinds, names, groups, steps, numbers, begun_us, took, waited, ended,
+        strict=True,
     )  # fmt: skip
-    words, known, origin_us, node = body.words, body.groups, body.origin_us, body.node
+    words, known, node = body.words, body.groups, body.node
     spans = [
         Span(
             rank=rank,
@@ -147,13 +151,13 @@ def _block(body: _Body) -> Block:
             name=words[name],
             group=known[group],
             step=step,
-            start_s=(origin_us + start) / 1e6,
+            start_s=at_us / 1e6,
             took_s=took_us / 1e6,
             waited_s=waited_us / 1e6,
             number=number,
             ended=bool(end),
         )
-        for rank, attempt, kind, name, group, step, number, start, took_us, waited_us, end in rows
+        for rank, attempt, kind, name, group, step, number, at_us, took_us, waited_us, end in rows
     ]
     return Block(
         job=body.job,
@@ -165,6 +169,24 @@ def _block(body: _Body) -> Block:
         whole=body.whole,
         spans=spans,
     )
+
+
+MOST: Final = (*[2**31 - 1] * 2, *[2**32 - 1] * 2, *[2**31 - 1] * 3, 2**64 - 1, *[2**53] * 2)
+"""Of ranks, attempts, steps, numbers, places of words and groups, groups, and microseconds: what
+the tables have room for."""
+LAST_S: Final = 253_402_300_799.0
+"""Of year 9999, the last that has a date."""
+
+
+def _check(columns: Sequence[Sequence[int]], begun_us: Sequence[int], body: _Body) -> None:
+    """Raises `NoBlock`: anybody may write to a Redis."""
+    for column, most in zip(columns, MOST, strict=True):
+        if column and not (min(column) >= 0 and max(column) <= most):
+            raise NoBlock("it has numbers that no span has")
+    first_s, last_s = min(begun_us, default=0) / 1e6, max(begun_us, default=0) / 1e6
+    times = (body.submitted_s, body.error_s, body.wall_s, first_s, last_s)
+    if body.dropped < 0 or not all(abs(each) <= LAST_S for each in times):
+        raise NoBlock("it has times that there are not")
 
 
 def _numbered(values: Iterable[T]) -> dict[T, int]:

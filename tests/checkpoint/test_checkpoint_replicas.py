@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.checkpoint.manifest import File, Part, ReplicasDiffer, merge
 from holdfast.checkpoint.replicas import alike, differing, unlike
@@ -102,6 +103,12 @@ def test_whoever_is_named_is_the_only_one_of_three_or_more(held: list[str], writ
     elif found:
         assert len(held) == 2
         assert len({*held}) == 2
+
+
+def test_of_one_tensor_each_part_is_compared_with_who_writes_that_part() -> None:
+    held = parts({"w": "1"}, {"w": "1"}, {"w": "9"}, {"w": "9"})
+    halves = [*held[:2], replace(held[2], elsewhere={}), replace(held[3], elsewhere={"w": 2})]
+    assert differing(halves) == []
 
 
 def test_what_is_compared_is_what_was_declared() -> None:

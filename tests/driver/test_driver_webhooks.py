@@ -173,6 +173,19 @@ async def test_what_a_receiver_refuses_for_ever_is_given_up_and_the_next_is_told
     assert (health.sent, health.given_up) == (1, 1)
 
 
+async def test_a_proxy_that_httpx_does_not_know_ends_no_driver(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "foo://127.0.0.1:9")
+    with receiver() as hook:
+        told.tells("on-call", hook)
+        client = await told.start()
+        client.submit(job("speech"))
+        await eventually_async(lambda: client.webhooks()[0].trouble != "")
+        with pytest.raises(Refused, match="look at the driver's HTTPS_PROXY, ALL_PROXY"):
+            client.test_webhook("on-call")
+
+
 # ---------------------------------------------------------------- the file
 
 
@@ -182,6 +195,8 @@ async def test_what_a_receiver_refuses_for_ever_is_given_up_and_the_next_is_told
         ({"url": "http://a/"}, "webhooks[0].name: it is missing"),
         ({"name": "a"}, "webhooks[0]: it needs one address.  Give url, or urlFile"),
         ({"name": "a", "url": "ftp://a"}, "webhooks[0].url: 'ftp://a' is no address.  Give"),
+        ({"name": "a", "url": "http://a:99999/"}, "webhooks[0].url: 'http://a:99999/' is no"),
+        ({"name": "a", "url": "http://[::1"}, "webhooks[0].url: 'http://[::1' is no address."),
         ({"name": "a", "url": "http://a/", "secret": "x"}, "webhooks[0].secret: there is no field"),
         ({"name": "a", "url": "http://a/", "on": ["jobs"]}, "webhooks[0].on[0]: "),
         ({"name": "a", "url": "http://a/", "secretFile": "/nowhere"}, "webhooks[0].secretFile: "),

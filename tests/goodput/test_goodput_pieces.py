@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.driver.core import events
 from holdfast.driver.noted.doing import Doing, What
 from holdfast.driver.people.goodput.account import NO_FAULT, STARTED, clipped, summed
-from holdfast.driver.people.goodput.marks import Life, Mark
+from holdfast.driver.people.goodput.fleet import fleet_of
+from holdfast.driver.people.goodput.marks import Life, Mark, take
 from holdfast.driver.people.goodput.pieces import Bucket, Piece, pieces_of
+from holdfast.driver.ports import Entry
 
 HANG: dict[str, Any] = {"incident": 1, "kind": "hang", "node": "node-1"}
 CRASH: dict[str, Any] = {"incident": 2, "kind": "crash", "node": "node-2"}
@@ -170,3 +173,54 @@ def test_a_job_that_was_never_to_run_has_no_ratio() -> None:
 def test_what_is_cut_by_a_window_keeps_its_cause() -> None:
     told = clipped(pieces(*again(30, 40)), begin_s=51.5, end_s=52)
     assert [(p.bucket, p.took_s, p.incident) for p in told] == [(Bucket.STOP, 0.5, 2)]
+
+
+def test_a_standstill_is_taken_off_once_though_its_incident_goes_on() -> None:
+    def of_hang(at_s: float, what: What, attempt: int = 1, **told: Any) -> Mark:
+        doing = Doing(what=what, attempt=attempt, stalled_s=6.0, **HANG)
+        return Mark(at_s=at_s, doing=doing, **told)
+
+    told = spent(
+        *BEGUN,
+        of_hang(60, What.STOP),
+        of_hang(62, What.BEGIN, 2),
+        of_hang(75, What.REPEAT, 2, ages_s={"step": 8}),
+        mark(80, What.TRAIN, 2),
+    )
+    assert told["detect"] == 6
+    assert told["first_step"] == 2 + 5
+
+
+def test_stages_that_are_told_as_older_than_the_ranks_take_no_more_than_there_was() -> None:
+    told = spent(*BEGUN[:-1], mark(10, What.TRAIN, ages_s={"group": 9, "restore": 3, "step": 1}))
+    assert sum(told.values()) == 100
+    assert ("group" in told, told["restore"], told["first_step"]) == (False, 2, 2)
+
+
+def test_a_cause_has_a_job_once_however_often_it_hit_it() -> None:
+    second = mark(80, What.STOP, **{**CRASH, "incident": 3})
+    lives = [(name, pieces(*again(30, 40), second)) for name in ("speech", "video")]
+    fleet = fleet_of(lives, {}, since_s=0.0)
+    (crash,) = (share for share in fleet.by_kind if share.name == "crash")
+    assert (crash.jobs, crash.incidents, crash.lost_s) == (2, 2, 2 * (20 + 20))
+    assert sum(share.lost_s for share in fleet.by_kind) == 2 * (9 + 20 + 20)
+
+
+def test_a_clock_that_went_back_takes_no_time_away() -> None:
+    def entry(number: int, now_s: float, what: What) -> Entry:
+        return Entry(
+            sequence=number,
+            term=1,
+            now=now_s,
+            at="",
+            policy=1,
+            event=events.StopRequested(job="speech", by="x"),
+            effects=(),
+            why="",
+            doing={"speech": Doing(what=what)},
+        )
+
+    lives: dict[str, list[Life]] = {}
+    for number, (now_s, what) in enumerate([(50, What.WAIT), (20, What.FORK), (60, What.TRAIN)]):
+        take(lives, entry(number, now_s, what))
+    assert [mark.at_s for mark in lives["speech"][0].marks] == [50, 50, 60]

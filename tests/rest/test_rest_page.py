@@ -186,6 +186,14 @@ async def test_another_name_is_not_ours(driver: Driver, host: str, status: int) 
     assert answer.status_code in ({421, 400} if host == "" else {status})
 
 
+@pytest.mark.parametrize("host", ["localhost:99999", "localhost:x", "[::1]:80:80", "::1#", "a@b"])
+async def test_what_is_no_host_at_all_is_refused(driver: Driver, host: str) -> None:
+    for path in ("/", "/v1alpha1/jobs"):
+        told = await driver.http.get(path, headers={"Host": host, "Authorization": ""})
+        assert told.status_code == 421
+    assert (await driver.http.get("/", headers={"Host": host})).status_code == 401
+
+
 async def test_each_answer_has_what_keeps_a_browser_in(driver: Driver) -> None:
     async with browser(driver) as page:
         for path in ("/", "/nodes", "/brake", "/static/page.css", "/v1alpha1/jobs", "/nowhere"):

@@ -9,6 +9,7 @@ import made_spans
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.protocol.spans import KINDS
 from holdfast.traces.block import HEAD, Block, NoBlock, decode, encode
@@ -75,6 +76,30 @@ def test_a_torn_block_costs_itself_and_is_told_once(tmp_path: Path) -> None:
     [said] = reading.troubles
     assert f"octet {len(whole):,}" in said
     assert "torn or damaged" in said
+
+
+ODD = {
+    "rank": Span(rank=2**40, attempt=1, node="n", kind="step"),
+    "a rank below 0": Span(rank=-1, attempt=1, node="n", kind="step"),
+    "step": Span(rank=0, attempt=1, node="n", kind="step", step=2**40),
+    "a time that was taken back": Span(rank=0, attempt=1, node="n", kind="step", took_s=-1.0),
+    "a beginning that no calendar has": Span(
+        rank=0, attempt=1, node="n", kind="step", start_s=1e12
+    ),
+}
+
+
+@pytest.mark.parametrize("span", ODD.values(), ids=ODD.keys())
+def test_numbers_that_no_span_has_are_no_block(span: Span) -> None:
+    """They would cost whoever asks the tables all of the job's traces."""
+    with pytest.raises(NoBlock):
+        decode(encode(made_spans.block_of([span])))
+
+
+@pytest.mark.parametrize("told", [{"wall_s": 1e300}, {"submitted_s": 1e300}, {"dropped": -1}])
+def test_nor_are_times_that_there_are_not(told: dict[str, float]) -> None:
+    with pytest.raises(NoBlock):
+        decode(encode(replace(made_spans.block_of(made_spans.spans_of(0, 2)), **told)))
 
 
 def test_another_version_is_told_with_both_numbers(tmp_path: Path) -> None:

@@ -43,10 +43,16 @@ def is_ours(host: str, names: Container[str]) -> bool:
     """Whether a driver can be meant by this `Host`. Another site that has its name resolved to our
     address is another name: so an address is ours, as is a name that no site can have.
     """
+    name = (urlsplit(f"//{host}").hostname or "").rstrip(".") if is_host(host) else ""
+    return _is_address(name) or name.endswith(".localhost") or name in names or _is_short(name)
+
+
+def is_host(host: str) -> bool:
+    """Whether it is a name and perhaps a port, and not a part of an address more."""
     try:
-        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
-        return _is_address(name) or name.endswith(".localhost") or name in names or _is_short(name)
-    except ValueError:  # not even a host
+        parts = urlsplit(f"//{host}")
+        return parts.netloc == host and "@" not in host and parts.port != 0
+    except ValueError:  # a port that is none, half of an IPv6 address
         return False
 
 
@@ -109,7 +115,9 @@ def from_own_page(request: Request) -> bool:
 
 def cookie_name(request: Request) -> str:
     """One for each port: browsers do not tell the ports of a host apart."""
-    return f"holdfast-{urlsplit('//' + request.headers.get('host', '')).port or 80}"
+    host = request.headers.get("host", "")
+    port = urlsplit(f"//{host}").port if is_host(host) else None
+    return f"holdfast-{port or 80}"
 
 
 class Safe:
@@ -132,10 +140,11 @@ class Safe:
 
         headers = Headers(scope=scope)
         bearer = headers.get("authorization", "").lower().startswith("bearer ")
-        if bearer or is_ours(headers.get("host", ""), self._names):
+        host = headers.get("host", "")
+        if bearer or is_ours(host, self._names):
             await self._app(scope, receive, safe)
         else:
-            await _misdirected(headers.get("host", ""))(scope, receive, safe)
+            await _misdirected(host)(scope, receive, safe)
 
 
 def _complete(headers: MutableHeaders, path: str, *, docs: bool) -> None:

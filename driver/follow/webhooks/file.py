@@ -91,13 +91,20 @@ class Webhooks(Model):
 
 def checked_url(url: str, *, secret: bool = False) -> str:
     """Raises a mistake in our words."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if not _is_address(url):
         shown = "what is in the file" if secret else repr(url)
         if secret:
             raise ValueError(f"urlFile: {shown} is no address. Write http(s)://HOST/PATH there.")
         raise sentence(f"{shown} is no address.", "Give http(s)://HOST/PATH.")
     return url
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is none, half of an IPv6 address
+        return False
 
 
 def read(path: Path) -> tuple[Webhook, ...]:

@@ -8,6 +8,7 @@ makes no queue but the journal.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 
 import httpx
@@ -156,18 +157,23 @@ class Sender:
 
     async def _post(self, told: Message) -> str:
         """Why it was not taken, without the address; "" where it was."""
-        if self._http is None:
-            self._http = httpx.AsyncClient(timeout=WITHIN_S)
-        asked = self._http.stream(
-            "POST", self.hook.address, content=told.body, headers=self._headers(told)
-        )
         try:
-            async with asyncio.timeout(WITHIN_S), asked as answer:  # its body is of no interest
-                return _said(answer.status_code)
+            async with asyncio.timeout(WITHIN_S), self._asked(told) as answer:
+                return _said(answer.status_code)  # its body is of no interest
         except (TimeoutError, httpx.TimeoutException):
             return f"it did not answer within {WITHIN_S:g} s"
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             return f"it cannot be reached ({type(error).__name__})"
+        except Exception as error:  # noqa: BLE001 no receiver ends a driver
+            kind = type(error).__name__
+            return f"nothing can be sent, look at the driver's {_ENVIRONMENT} ({kind})"
+
+    def _asked(self, told: Message) -> AbstractAsyncContextManager[httpx.Response]:
+        """Raises what a client does that cannot be made, as of a proxy that httpx does not know."""
+        if self._http is None:
+            self._http = httpx.AsyncClient(timeout=WITHIN_S)
+        headers = self._headers(told)
+        return self._http.stream("POST", self.hook.address, content=told.body, headers=headers)
 
     def _headers(self, told: Message) -> dict[str, str]:
         headers = {
@@ -183,6 +189,7 @@ class Sender:
 
 
 _REFUSES = "it refuses"
+_ENVIRONMENT = "HTTPS_PROXY, ALL_PROXY and SSL_CERT_FILE"
 
 
 def _said(status: int) -> str:
