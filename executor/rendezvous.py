@@ -83,7 +83,7 @@ class RendezvousHost:
         ours, theirs = os.pipe()
         program = Program(
             module="holdfast.executor.launcher.rendezvous",
-            arguments=(self._address,),
+            arguments=(self._address, str(os.getpid())),
             title=f"rdzv-e{order.epoch}",
         )
         async with readable(ours) as lines:
