@@ -106,6 +106,8 @@ async def test_a_session_reads_the_interface_and_changes_nothing_there(driver: D
         assert not driver.control.state.nodes["node-1"].quarantined
         own = {"X-Holdfast": "1", "Origin": origin}
         assert (await page.post(evict, json=body, headers=own)).status_code == 202
+        renewed = await page.post("/v1alpha1/codes", headers=own)
+        assert renewed.status_code == 403, "else a session would go on for ever"
 
 
 async def test_a_form_evicts_and_says_so_where_it_is_of_this_session_and_page(

@@ -6,6 +6,7 @@ from pydantic import Field
 from holdfast.driver.adapters.page.sessions import CODE_S, Sessions
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Caller, person
 from holdfast.driver.adapters.rest.view import View
+from holdfast.driver.people.access import NotAllowed
 
 router = APIRouter(
     prefix=f"{PREFIX}/codes", tags=["page"], dependencies=[Depends(person), NO_PARAMETERS]
@@ -26,6 +27,8 @@ class CodeView(View):
 @router.post("", status_code=201)
 async def make_code(request: Request, token: Caller) -> CodeView:
     """Make a code with which a browser sees the page, with the rights of your token."""
+    if "authorization" not in request.headers:  # it would go on for ever
+        raise NotAllowed("a browser's session makes no codes.", fix="Type: holdfast page")
     sessions: Sessions = request.app.state.sessions
     code = sessions.code(token)
     return CodeView(code=code, path=f"/?code={code}", within_s=CODE_S)
