@@ -21,7 +21,7 @@ PAUSE_S = 1.0
 
 
 def collect(
-    url: Source,
+    redis: Source,
     once: Once = False,
     job: shared.Job = None,
     state: State = None,
@@ -36,10 +36,10 @@ def collect(
     from holdfast.traces.sinks import OFF, amiss
     from holdfast.traces.sinks.redis import RedisSink
 
-    if (why := amiss(url)) or url == OFF:
+    if (why := amiss(redis)) or redis == OFF:
         raise misused(f"URL: {why or 'off is no Redis.'}")
     with shared.told():
-        source = RedisSink(url, _password())
+        source = RedisSink(redis, _password())
         collector = Collector(source, shared.root(state, job))
         total = collector.collect(job)
         while not once:
