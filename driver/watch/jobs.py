@@ -199,6 +199,8 @@ def stepped(
     if step is None or step <= job.pace.step:
         job, moved = _moved(msgspec.structs.replace(job, period_s=period_s), now)
         return job, (moved,) if moved is not None else ()
+    if not job.begun and _has_read_nothing(job):
+        job = msgspec.structs.replace(job, saved=0)
     pace = pacing.advanced(job.pace, step, _tokens(job), now)
     told = tuple(_told(job, step))
     progressed = job.progressed or any(isinstance(each, Further) for each in told)
@@ -206,6 +208,13 @@ def stepped(
         job, pace=pace, period_s=period_s, begun=True, progressed=progressed
     )
     return job, told
+
+
+def _has_read_nothing(job: JobSeen) -> bool:
+    """Whether ranks that count from their own start made their first step without a load that was
+    seen, as saves are: whatever the script had saved, it began at 0.
+    """
+    return bool(job.furthest) and relative(job) and "restore" not in job.starts
 
 
 def _told(job: JobSeen, step: int) -> Iterator[Begun | Further]:

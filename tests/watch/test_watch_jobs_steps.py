@@ -20,6 +20,7 @@ class Script:
         self.every = every
         self.world.alter = self._alter
         self.relative = True
+        self.loads = True
         self.told: list[Any] = []
         take = self.world.take
         self.world.take = lambda events: take(self._kept(list(events)))
@@ -27,7 +28,8 @@ class Script:
     def _alter(self, seen: Any) -> Any:
         saves = self.every and seen.rank == 0  # as most scripts do it
         unsaved = seen.step % self.every if saves else seen.step
-        return replace(seen, partial=("step numbers",), unsaved=unsaved)
+        loaded = {"restore": 0.5} if self.every and self.loads and seen.step < A_BEAT else {}
+        return replace(seen, partial=("step numbers",), unsaved=unsaved, starts_s=loaded)
 
     def _kept(self, events: list[Any]) -> list[Any]:
         self.told += [(self.world.now, each) for each in events if isinstance(each, StepsRepeated)]
@@ -130,6 +132,21 @@ def test_what_each_attempt_saved_adds_up(cluster: Any) -> None:
     script.dies()
     script.go(3)
     assert [each.since for _, each in script.told] == [20, 40]
+
+
+def test_a_script_that_saves_and_loads_nothing_began_at_the_beginning(cluster: Any) -> None:
+    script = Script(cluster, 10)
+    script.loads = False
+    script.go(36)
+    done = script.dies()
+    script.go(2)
+    ((_, told),) = script.told
+    assert (told.since, told.before) == (0, done)
+    assert done < script.until_further(2) <= done + A_BEAT
+    again = script.dies()
+    script.loads = True
+    script.go(3)
+    assert script.told[-1][1].since == again // 10 * 10, "where the last that saved was"
 
 
 def test_what_an_attempt_saved_so_far_is_told_to_who_asks(cluster: Any) -> None:

@@ -281,7 +281,8 @@ def test_steps_counted_from_the_start_of_a_process_are_compared_with_none_before
     cluster: Any,
 ) -> None:
     two = cluster(2)
-    two.alter = lambda seen: replace(seen, partial=("step numbers",))
+    loaded = {"restore": 0.5}
+    two.alter = lambda seen: replace(seen, partial=("step numbers",), starts_s=loaded)
     two.go(5)
     best, two.step, two.epoch = two.step, 0, 2
     two.expect(best_step=best)
