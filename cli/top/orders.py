@@ -1,15 +1,21 @@
 """Does what was asked for in `top`, and tells what came of it. In a thread: the driver may wait."""
 
+import threading
+from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 
 from holdfast.cli import asking, find
-from holdfast.cli.client import Client, path
+from holdfast.cli.client import Client, Problem, path
 from holdfast.cli.errors import Stopped
 from holdfast.cli.incident import told as incident_lines
 from holdfast.cli.stack import blocks, missing
 from holdfast.cli.top.screen import Order, Reading
 from holdfast.page.stories import sentence
 from holdfast.page.words import outcome
+
+AGAIN_S, ASKED_AGAIN = 1.0, 4
+"""The driver samples a job once at a time, and rests for so long."""
 
 
 class Orders:
@@ -59,6 +65,18 @@ class Orders:
         return Reading(lines[0], [*lines[1:], *stacks])
 
     def _stacks(self, driver: Client, order: Order) -> Reading:
-        told = driver.post(path("jobs", order.name, "stacks"), {"ranks": list(order.ranks)})
+        told = self._sampled(driver, order)
         lines = [line for block in blocks(told) for line in [*block.splitlines(), ""]]
         return Reading(f"stacks of {order.name}", [*missing(told), *lines])
+
+    def _sampled(self, driver: Client, order: Order) -> dict[str, Any]:
+        """The driver's answer; where somebody else has just asked, the next that it gives."""
+        asked, body = path("jobs", order.name, "stacks"), {"ranks": list(order.ranks)}
+        for _ in range(ASKED_AGAIN):
+            try:
+                return dict(driver.post(asked, body))
+            except Problem as problem:
+                if problem.status != HTTPStatus.TOO_MANY_REQUESTS:
+                    raise
+                threading.Event().wait(AGAIN_S)
+        return dict(driver.post(asked, body))

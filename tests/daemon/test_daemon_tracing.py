@@ -301,8 +301,9 @@ def test_the_last_seconds_are_whole_though_a_daemon_ends_before_its_ranks(
     (rank,) = traces._ranks.values()
     rank.purse.every = 1 << 20
     monkeypatch.undo()
+    begun_ns = time.monotonic_ns()
     for number in range(1, 9):
-        step(made, number, time.monotonic_ns())
+        step(made, number, begun_ns + number * 1_000_000)
     traces.look()
     traces.close()
     kept = [each.step for each in reading.spans(tmp_path / "run", "job") if each.kind == "step"]

@@ -59,7 +59,7 @@ class Watched:
         return page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
     required = os.environ.get("HOLDFAST_TEST_BROWSER") == "required"
     program = shutil.which(CHROMIUM)
