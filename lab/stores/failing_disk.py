@@ -30,8 +30,9 @@ AT_ONCE = 2
 
 _MADE = (
     'truncate -s "$0"M image && mkfs.ext4 -q -m 0 image && mkdir disk'
-    " && mount -o loop image disk && exec sleep infinity"
+    " && mount -t tmpfs -o ro none disk && mount -o loop image disk && exec sleep infinity"
 )
+"""What is below it takes nothing: who tries again while it is mended would write there."""
 
 
 class FailingDisk:
@@ -51,7 +52,7 @@ class FailingDisk:
     def ready(self) -> None:
         """Return once it is mounted. Raises `NotHere`."""
         deadline_s = time.monotonic() + READY_WITHIN_S
-        while not os.path.ismount(self.path):
+        while not (self.path / "lost+found").is_dir():
             if self._holder.ended or time.monotonic() > deadline_s:
                 raise NotHere(self._holder.last_words())
             time.sleep(LOOK_S)
