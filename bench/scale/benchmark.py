@@ -46,13 +46,14 @@ def measure(
     *,
     sizes: Sequence[int],
     before: str = "",
+    scripts: Sequence[tuple[str, ...]] = SCRIPTS,
 ) -> None:
     """Raises `Incomplete` where `before` is no commit, or a script ends with an error."""
     with trees_beside(before) as trees:
         for turn in range(rounds):
             for nodes in sizes:
                 for system, sources in trees.items():
-                    for script in SCRIPTS:
+                    for script in scripts:
                         what = " ".join(script).replace(".py", "")
                         say(f"round {turn + 1} of {rounds}: {nodes:,} nodes, {system}, {what}")
                         for found in _run(*script, sources=sources, nodes=nodes, system=system):

@@ -30,6 +30,7 @@ from holdfast.protocol.wire import Decoder, encode
 
 LAYOUT, VIEWERS = "tp 8, dp N", 100
 MOST_FAULTS, EVERY_S, TICK_S = 100, 0.1, 0.5
+WITHIN_S = 300.0
 XID = 63
 """Row remapping recorded: it is only reported, so that each is decided on, and the job goes on."""
 
@@ -90,12 +91,12 @@ async def measure(nodes: int, folder: Path) -> dict[str, Any]:
             fleet = Fleet(stages, nodes)
         pages = Pages(SimpleNamespace(journal=stages._journal), written)  # type: ignore[arg-type]
         viewers = [_view(pages, stages) for _ in range(VIEWERS)]
-        tasks = [asyncio.create_task(each) for each in (fleet.beat(), fleet.tick(), *viewers)]
-        while len(fleet.took_s) < min(MOST_FAULTS, nodes):
-            await stages.loop.committed_beyond(stages.loop.sequence)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        async with asyncio.timeout(WITHIN_S), asyncio.TaskGroup() as group:
+            tasks = [group.create_task(each) for each in (fleet.beat(), fleet.tick(), *viewers)]
+            while len(fleet.took_s) < min(MOST_FAULTS, nodes):
+                await stages.loop.committed_beyond(stages.loop.sequence)
+            for task in tasks:
+                task.cancel()
     took_s = sorted(fleet.took_s)
     return {
         "stage": "fault",
