@@ -1,21 +1,20 @@
 """The command `digest`: what happened in a week, or another time."""
 
-import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from holdfast.cli import asking
-from holdfast.cli.errors import Stopped, misused
+from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, last_word, say, table
 from holdfast.cli.shared import Json, State, Url, examples
+from holdfast.cli.since import Since, seconds
+from holdfast.page import spent
 from holdfast.page.words import duration
 from holdfast.protocol.counts import plural
 
-_TIME = re.compile(r"(\d{1,6})([mhdw])")
-_UNIT_S = {"m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
-MOST_S = 366 * 86_400.0
+MOST_DAYS = 366
 
 
 def register(app: typer.Typer) -> None:
@@ -26,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def digest(
-    since: Annotated[str, typer.Option(metavar="TIME", help="Such as 12h, 7d or 4w.")] = "7d",
+    since: Since = "7d",
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write it there, as one file.")
     ] = None,
@@ -36,7 +35,7 @@ def digest(
 ) -> None:
     """A week in figures: jobs, faults by kind, and the nodes that cost most."""
     asked, alive = asking.source(url, state)
-    told = asked.digest(seconds(since))
+    told = asked.digest(seconds(since, most_days=MOST_DAYS))
     if html is not None:
         _write(html, told)
     if json:
@@ -47,15 +46,6 @@ def digest(
         _show(told)
         if not alive:
             last_word()
-
-
-def seconds(typed: str) -> float:
-    """Raises `Stopped` (2)."""
-    found = _TIME.fullmatch(typed)
-    time_s = int(found[1]) * _UNIT_S[found[2]] if found else 0.0
-    if not 0 < time_s <= MOST_S:
-        raise misused(f"--since: {typed!r} is no time.", "Give 12h, 7d, 4w; a year at most.")
-    return time_s
 
 
 def _show(told: dict[str, Any]) -> None:
@@ -84,12 +74,19 @@ def lines(told: dict[str, Any]) -> list[str]:
         f"the last {duration(told['since_s'])}",
         f"jobs    {plural(told['submitted'], 'job')} submitted; that ran or ended: {phases}",
         f"faults  {plural(told['faults'], 'fault')}, {lost}",
+        *_goodput(told["goodput"]),
     ]
     if told["open"]:
         found.append(f"open    incident {', '.join(map(str, told['open']))}")
     if not told["whole"]:
         found.append("note    older incidents of that time are forgotten, and count nothing here")
     return found
+
+
+def _goodput(told: dict[str, Any]) -> list[str]:
+    """Of jobs that are still there, and of those that were deleted within a quarter."""
+    line = spent.line(told)
+    return [f"time    {spent.headline(told)}", f"        {line}"] if line else []
 
 
 def _write(file: Path, told: dict[str, Any]) -> None:

@@ -1,27 +1,26 @@
 """`holdfast goodput [JOB]`: where every second went, of a job or of all. Works without a driver."""
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
 import typer
 
 from holdfast.cli import asking
-from holdfast.cli.errors import misused
 from holdfast.cli.output import as_json, last_word, say, table
 from holdfast.cli.shared import Json, State, Url, examples, text
+from holdfast.cli.since import Since, seconds
+from holdfast.cli.tabular import As, Format, write
 from holdfast.page import spent
 from holdfast.page.words import duration
 
-UNITS_S = {"m": 60.0, "h": 3_600.0, "d": 86_400.0}
-LONGEST_S = 92 * UNITS_S["d"]
+MOST_DAYS = 92
 """For so long a driver keeps what jobs cost that were deleted."""
 MOST = 10
 
 
 def register(app: typer.Typer) -> None:
-    typed = ("holdfast goodput", "holdfast goodput my-job", "holdfast goodput --since 7d")
-    app.command("goodput", epilog=examples(*typed))(goodput)
+    typed = ("goodput", "goodput my-job", "goodput --since 7d", "goodput --format csv > lost.csv")
+    app.command("goodput", epilog=examples(*(f"holdfast {each}" for each in typed)))(goodput)
 
 
 def goodput(
@@ -31,15 +30,14 @@ def goodput(
             metavar="[JOB]", help="Default: all jobs.", show_default=False, callback=text
         ),
     ] = None,
-    since: Annotated[
-        str, typer.Option(metavar="TIME", help="Of all jobs: how far back, as 12h or 7d.")
-    ] = "30d",
+    since: Since = "30d",
+    form: As = Format.TABLE,
     url: Url = None,
     state: State = None,
     json: Json = False,
 ) -> None:
     """Where the time went: training that was kept, done again, or lost, and to what."""
-    window_s = seconds(since)
+    window_s = seconds(since, most_days=MOST_DAYS)
     asked, alive = asking.source(url, state, job)
     if job is None:
         told = asked.fleet_goodput(since_s=window_s, limit=MOST)
@@ -48,6 +46,9 @@ def goodput(
     if json:
         as_json(told)
         return
+    if form is not Format.TABLE:
+        write(list(rows(told)), form)
+        return
     (_show_fleet if job is None else _show_job)(told)
     for sentence in told["not_known"]:
         say(f"Not known: {sentence}.")
@@ -55,14 +56,26 @@ def goodput(
         last_word()
 
 
-def seconds(written: str) -> float:
-    """Of `45m`, `12h`, `30d`. Raises `Stopped` (2)."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([mhd])", written)
-    took_s = float(found[1]) * UNITS_S[found[2]] if found else 0.0
-    if not 0.0 < took_s <= LONGEST_S:
-        fix = "Give a number and m, h or d, of at most 92d: --since 7d"
-        raise misused(f"--since: {written!r} is no such time.", fix)
-    return took_s
+def rows(told: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Each second once, of a job or of all: what it was spent on, and in which incident.
+
+    Of all jobs an incident's share is not known by bucket: there, no row has an incident.
+    """
+    rest_s = dict(told["buckets_s"])
+    for cost in told.get("incidents", ()):
+        for bucket, took_s in cost["buckets_s"].items():
+            rest_s[bucket] -= took_s
+            yield _row(told, bucket, took_s, cost)
+    for bucket, took_s in rest_s.items():
+        if took_s > 0.0:
+            yield _row(told, bucket, took_s, {})
+
+
+def _row(
+    told: Mapping[str, Any], bucket: str, took_s: float, cost: Mapping[str, Any]
+) -> dict[str, Any]:
+    named = {name: cost.get(name) for name in ("id", "kind", "node")}
+    return {"job": told.get("job") or None, "bucket": bucket, "seconds": took_s, **named}
 
 
 def _show_job(told: Mapping[str, Any]) -> None:

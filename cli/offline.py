@@ -20,6 +20,7 @@ from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
 if TYPE_CHECKING:
+    from holdfast.driver.adapters.rest.costs import FleetGoodput
     from holdfast.driver.adapters.rest.parameters import JobFilter
     from holdfast.driver.core.state.model import Job
 
@@ -98,8 +99,10 @@ class Recorded:
 
     def digest(self, since_s: float) -> dict[str, Any]:
         from holdfast.driver.adapters.rest.digests import digest_view
+        from holdfast.driver.adapters.rest.goodput import DEFAULT_LIMIT, MAX_SINCE_S
 
-        return _plain(digest_view(self._state, now=self._now_s, since_s=since_s))
+        goodput = self._goodput(min(since_s, MAX_SINCE_S), DEFAULT_LIMIT)
+        return _plain(digest_view(self._state, goodput, now=self._now_s, since_s=since_s))
 
     @cached_property
     def _now_s(self) -> float:
@@ -196,12 +199,15 @@ class Recorded:
         return _plain(goodput_view(account, self._state.incidents))
 
     def fleet_goodput(self, *, since_s: float, limit: int) -> dict[str, Any]:
+        return _plain(self._goodput(since_s, limit))
+
+    def _goodput(self, window_s: float, most: int) -> "FleetGoodput":
         from holdfast.driver.adapters.rest.costs import fleet_view
         from holdfast.driver.people.goodput.ledger import Ledger
 
-        begin_s = self._now_s - since_s
+        begin_s = self._now_s - window_s
         fleet = Ledger().fleet(self._journal, self._state, now=self._now, since_s=begin_s)
-        return _plain(fleet_view(fleet, window_s=since_s, most=limit))
+        return fleet_view(fleet, window_s=window_s, most=most)
 
     def _meant(self, name: str, *, kind: str = "job") -> str:
         """The whole name of the one job that is meant. Raises `Stopped` as a driver would."""

@@ -724,6 +724,8 @@ class Digest(Model, frozen=True, kw_only=True):
     """At most ten, what cost most first."""
     open: list[int]
     """Numbers of the incidents that are not over."""
+    goodput: FleetGoodput
+    """Where the time of jobs went meanwhile; of a longer time than a quarter, in the last one."""
     whole: bool
     """No incident of that time may have been forgotten: the driver keeps the latest alone."""
 

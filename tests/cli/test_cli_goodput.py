@@ -1,10 +1,7 @@
 """What `holdfast goodput` and `status` say of where the time went, in words."""
 
-import pytest
-
 from holdfast.cli.client import Problem
-from holdfast.cli.errors import Stopped
-from holdfast.cli.goodput import seconds
+from holdfast.cli.goodput import rows
 from holdfast.cli.status import _spent
 from holdfast.driver.people.goodput.pieces import Bucket
 from holdfast.page import spent
@@ -59,20 +56,13 @@ def test_the_end_of_a_run_tells_what_faults_cost_and_nothing_where_none_did() ->
     assert spent.lost_to_faults({**TOLD, "incidents": []}) == ""
 
 
-@pytest.mark.parametrize(
-    ("written", "took_s"), [("45m", 2_700), ("12h", 43_200), ("1.5d", 129_600)]
-)
-def test_a_time_is_a_number_and_a_unit(written: str, took_s: float) -> None:
-    assert seconds(written) == took_s
-
-
-@pytest.mark.parametrize(
-    "written", ["", "30", "d", "-1d", "0h", "93d", "nand", "1 d", "1w", "9" * 400 + "d"]
-)
-def test_another_one_is_refused_with_how_it_is_written(written: str) -> None:
-    with pytest.raises(Stopped, match="--since") as refused:
-        seconds(written)
-    assert "92d" in refused.value.fix
+def test_a_row_for_what_each_incident_cost_and_for_the_rest_counts_each_second_once() -> None:
+    named = {"id": 1, "kind": "hang", "node": "node-1"}
+    incidents = [{**named, **each} for each in TOLD["incidents"]]  # type: ignore[dict-item,attr-defined]
+    found = list(rows({**TOLD, "job": "speech", "incidents": incidents}))
+    assert sum(row["seconds"] for row in found) == TOLD["wall_s"]
+    assert [row["bucket"] for row in found if row["id"] is None] == ["kept", "fork"]
+    assert {row["job"] for row in found} == {"speech"}
 
 
 def test_a_status_goes_on_where_the_time_is_not_told() -> None:

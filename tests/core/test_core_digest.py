@@ -1,12 +1,17 @@
 """What a digest counts: what was in its window, each incident once, the dearest first."""
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.digest import lines, seconds
+from holdfast.cli.digest import lines
+from holdfast.driver.adapters.rest.costs import FleetGoodput, fleet_view
 from holdfast.driver.adapters.rest.digests import digest_view
 from holdfast.driver.core.state.model import Incident, State
 from holdfast.driver.people.digest import digest
+from holdfast.driver.people.goodput.fleet import Fleet
+from holdfast.driver.people.goodput.pieces import Bucket
 from holdfast.protocol.faults import Blame, Kind
 
 WEEK_S = 604_800.0
@@ -63,8 +68,24 @@ def test_the_dearest_come_first() -> None:
 def test_a_digest_whose_time_is_longer_than_memory_says_so() -> None:
     assert digest(of(incident(1, 60)), now=NOW_S, since_s=WEEK_S).whole
     assert not digest(of(incident(7, 60)), now=NOW_S, since_s=WEEK_S).whole
-    told = digest_view(of(incident(7, 60)), now=NOW_S, since_s=WEEK_S).model_dump()
-    assert any("forgotten" in line for line in lines(told))
+    assert any("forgotten" in line for line in lines(_told(nothing_ran())))
+
+
+def test_it_says_where_the_time_of_jobs_went() -> None:
+    ran = Fleet(jobs=1, wall_s=100.0, buckets_s={Bucket.KEPT: 90.0, Bucket.DETECT: 10.0})
+    told = lines(_told(fleet_view(ran, window_s=WEEK_S, most=10)))
+    assert "time    100 s, ETTR 0.900" in told
+    assert any(line.endswith("90.0 % kept · 10 s detecting") for line in told)
+    assert not any(line.startswith("time") for line in lines(_told(nothing_ran())))
+
+
+def _told(goodput: FleetGoodput) -> dict[str, Any]:
+    view = digest_view(of(incident(7, 60)), goodput, now=NOW_S, since_s=WEEK_S)
+    return view.model_dump()
+
+
+def nothing_ran() -> FleetGoodput:
+    return fleet_view(Fleet(jobs=0, wall_s=0.0, buckets_s={}), window_s=WEEK_S, most=10)
 
 
 @given(st.lists(st.tuples(st.floats(0, 2 * WEEK_S), st.floats(0, 1e5)), max_size=20))
@@ -74,12 +95,3 @@ def test_kinds_and_nodes_add_up(made: list[tuple[float, float]]) -> None:
     for parts in (found.kinds, found.nodes):
         assert abs(sum(each.lost_s for each in parts) - found.jobs.lost_s) < 1e-6
         assert sum(each.incidents for each in parts) == found.jobs.faults
-
-
-def test_times_are_read() -> None:
-    assert [seconds(each) for each in ("30m", "12h", "7d", "2w")] == [
-        1_800.0,
-        43_200.0,
-        WEEK_S,
-        2 * WEEK_S,
-    ]

@@ -5,6 +5,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import Field
 
+from holdfast.driver.adapters.rest.costs import FleetGoodput
+from holdfast.driver.adapters.rest.goodput import DEFAULT_LIMIT, MAX_SINCE_S, fleet_goodput
 from holdfast.driver.adapters.rest.guard import PREFIX, Driver, person
 from holdfast.driver.adapters.rest.parameters import Parameters
 from holdfast.driver.adapters.rest.view import View
@@ -53,6 +55,8 @@ class DigestView(View):
     """At most ten, what cost most first."""
     open: list[int]
     """Numbers of the incidents that are not over."""
+    goodput: FleetGoodput
+    """Where the time of jobs went meanwhile; of a longer time than a quarter, in the last one."""
     whole: bool
     """No incident of that time may have been forgotten: the driver keeps the latest alone."""
 
@@ -64,12 +68,13 @@ class DigestParameters(Parameters):
 
 
 @router.get("/digest")
-async def get_digest(control: Driver, asked: Annotated[DigestParameters, Query()]) -> DigestView:
+def get_digest(control: Driver, asked: Annotated[DigestParameters, Query()]) -> DigestView:
     """Jobs, faults by kind, and the nodes that cost most, of the last week or another time."""
-    return digest_view(control.state, now=control.now(), since_s=asked.since_s)
+    goodput = fleet_goodput(control, min(asked.since_s, MAX_SINCE_S), most=DEFAULT_LIMIT)
+    return digest_view(control.state, goodput, now=control.now(), since_s=asked.since_s)
 
 
-def digest_view(state: State, *, now: float, since_s: float) -> DigestView:
+def digest_view(state: State, goodput: FleetGoodput, *, now: float, since_s: float) -> DigestView:
     found = digest(state, now=now, since_s=since_s)
     return DigestView(
         since_s=since_s,
@@ -77,5 +82,6 @@ def digest_view(state: State, *, now: float, since_s: float) -> DigestView:
         kinds=[CostlyKindView(**each._asdict()) for each in found.kinds],
         nodes=[CostlyNodeView(**each._asdict()) for each in found.nodes],
         open=found.open,
+        goodput=goodput,
         whole=found.whole,
     )

@@ -43,8 +43,11 @@ def goodput_of_job(job: str, control: Driver) -> Goodput:
 @router.get("/goodput")
 def goodput_of_all(control: Driver, asked: Annotated[FleetParameters, Query()]) -> FleetGoodput:
     """Where the time of all jobs went: which kinds of faults, and which nodes, cost most."""
-    now = control.now()
-    fleet = control.ledger.fleet(
-        control.journal, control.state, now=now, since_s=now - asked.since_s
-    )
-    return fleet_view(fleet, window_s=asked.since_s, most=asked.limit)
+    return fleet_goodput(control, asked.since_s, most=asked.limit)
+
+
+def fleet_goodput(control: Driver, window_s: float, *, most: int) -> FleetGoodput:
+    """Of all jobs since then. Raises `TemporaryError` where the journal cannot be read."""
+    now, ledger = control.now(), control.ledger
+    fleet = ledger.fleet(control.journal, control.state, now=now, since_s=now - window_s)
+    return fleet_view(fleet, window_s=window_s, most=most)
