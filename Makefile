@@ -30,7 +30,7 @@ $(UV):
 
 $(STAMP): pyproject.toml requirements/pins.txt | $(UV)
 	@echo "installing Holdfast and its libraries, torch among them: about a minute cold"
-	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,kubernetes,png,postgres,redis,s3,tls,trace,dev]'
+	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,kubernetes,png,postgres,redis,s3,tls,trace,trackers,dev]'
 	@touch $@
 
 demo: $(STAMP) ## A real training job on an emulated cluster loses a node and gets it back

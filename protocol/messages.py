@@ -181,6 +181,7 @@ class Desired(Message, frozen=True):
     peer: Peer | None = None  # where copies of its ranks' snapshots go
     stop: str = "kill"  # how to end ranks that should not be: "kill", or "grace" (SIGTERM first)
     diagnostics: tuple[DiagnosticOrder, ...] = ()
+    because: str = ""  # what an attempt after the first is for, if a fault, in a sentence
     save: Stored | None = None  # write this snapshot, where memory here has it, to the store
     forget_job: str | None = None  # drop that job's snapshots from memory
 

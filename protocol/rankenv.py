@@ -16,7 +16,10 @@ from holdfast.protocol.paths import NodePaths, RunPaths
 JOB = "HOLDFAST_JOB"
 EPOCH = "HOLDFAST_EPOCH"
 ATTEMPT = "HOLDFAST_ATTEMPT"
+BECAUSE = "HOLDFAST_BECAUSE"
+"""Of an attempt after the first: the fault that it is for, in a sentence; or empty."""
 NODE = nodeenv.NODE
+BECAUSE_CHARACTERS = 500
 RING = "HOLDFAST_RING"
 """Ring file that the rank writes."""
 SLOTS = "HOLDFAST_SLOTS"
@@ -98,6 +101,7 @@ def rank_environment(
         JOB: job,
         EPOCH: str(desired.epoch),
         ATTEMPT: str(desired.attempt),
+        BECAUSE: desired.because.replace("\0", "")[:BECAUSE_CHARACTERS],
         NODE: node.name,
         RING: str(node.paths.ring(job, desired.epoch, seat.rank)),
         SLOTS: str(node.paths.slots(job, seat.rank)),

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.protocol.paths import span_ring
-from holdfast.telemetry import current, errors, pauses, schema, workers
+from holdfast.telemetry import current, errors, pauses, schema, trackers, workers
 from holdfast.telemetry.recorder import Group, Recorder
 from holdfast.telemetry.ring import RingWriter
 from holdfast.telemetry.trace.ring import SpanWriter
@@ -76,6 +76,9 @@ def _install(ring: Path) -> None:
         once_loaded(module, hook)
     for module, mark in pauses.HOOKS.items():
         once_loaded(module, _quietly(mark))
+    if trackers.wanted():
+        for module, mark in trackers.HOOKS.items():
+            once_loaded(module, _quietly(mark))
 
 
 def _record(ring: Path) -> None:

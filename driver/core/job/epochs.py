@@ -93,7 +93,13 @@ def seat(turn: Turn, name: str) -> bool:
     step = point.step if point else 0
     job = turn.put_job(replace(job, layout=_numbered(job)))
     version, layout = job.version.number, job.layout.number
-    begun = Attempt(epoch=job.epoch, number=job.attempt + 1, version=version, layout=layout)
+    begun = Attempt(
+        epoch=job.epoch,
+        number=job.attempt + 1,
+        version=version,
+        layout=layout,
+        incident=job.incident,
+    )
     turn.drop_timers(name, Timer.QUIET, Timer.STORE)
     turn.job(
         name,

@@ -118,6 +118,7 @@ class Attempt(Value, frozen=True):
     number: int = 0  # of the job's attempts; 0 where that is not known
     version: int = 1
     layout: int = 0  # its number; 0 where that is not known
+    incident: int | None = None  # of which it is the end, or a step towards it
     end: int | None = None
 
     def has(self, epoch: int) -> bool:

@@ -43,10 +43,18 @@ def desired_of(state: State, node: Node) -> Desired:
         rendezvous=job.rendezvous if seated else None,
         restore=_restore(state, job, node) if seated else None,
         peer=_partner(state, job, node) if seated else None,
+        because=_because(state, job) if seated else "",
         stop=job.stop,
         save=None if seated else job.save,
         diagnostics=_tests_of(state, node),
     )
+
+
+def _because(state: State, job: Job) -> str:
+    """What its ranks were started again for, in the words of its incident; "" of no fault."""
+    number = job.history[-1].incident if job.history else None
+    incident = state.incidents.get(number) if number is not None else None
+    return f"incident {incident.id}: {incident.summary}" if incident is not None else ""
 
 
 def _restore(state: State, job: Job, node: Node) -> Restore | None:
