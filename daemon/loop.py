@@ -8,7 +8,9 @@ from collections import deque
 from contextlib import suppress
 from pathlib import Path
 
+from holdfast.daemon import serving
 from holdfast.daemon.link import Link
+from holdfast.daemon.metrics import Figures
 from holdfast.daemon.probes import responder
 from holdfast.daemon.probes.prober import Prober
 from holdfast.daemon.samplers import gpus
@@ -81,6 +83,7 @@ class Daemon:
         self._guard = Guard()
         self._prober = Prober(clock, settings.probe_port)
         self._link = Link(settings, _hello(settings, incarnation))
+        self._figures = Figures()
         self._period_s = 1.0
         self._told = (0, 0)  # by the newest `WatchOrder` of the connection: term and number
         self._sequence = self._answered_at = 0
@@ -94,6 +97,7 @@ class Daemon:
     async def run(self) -> None:
         """For ever, or until cancelled."""
         server = await responder.serve(self._settings.address, self._settings.probe_port)
+        told = await serving.serve(self._settings.metrics, self._figures)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._link.run(self._received))
@@ -102,8 +106,8 @@ class Daemon:
                 group.create_task(self._beat())
         finally:
             self._traces.close()
-            if server is not None:
-                server.close()
+            for each in filter(None, (server, told)):
+                each.close()
 
     async def last_words(self) -> None:
         """Before it ends: what ranks printed and nobody has read yet, told if the driver is there.
@@ -183,7 +187,10 @@ class Daemon:
         while True:
             self._wake.clear()
             urgent, self._urgent = self._urgent, False
-            if await self._link.send(self._heartbeat(urgent)):
+            beat = self._heartbeat(urgent)
+            sent = await self._link.send(beat)
+            self._figures.told(beat, sent=sent)
+            if sent:
                 self._check_answers()
             try:
                 async with asyncio.timeout(self._period_s):

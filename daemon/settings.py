@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     probe_port: int
     traces: str = ""
     """Where spans go: see `traces.sinks`."""
+    metrics: str = ""
+    """HOST:PORT of its metrics; empty: none."""
     traces_secret: Path | None = None
     """File with the password of the Redis where they go."""
 
@@ -52,6 +55,9 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
     traces = environment.get(nodeenv.TRACES, "")
     if why := amiss(traces):
         wrong.append(f"{nodeenv.TRACES}: {why}")
+    metrics = environment.get(nodeenv.METRICS, "")
+    if metrics and (why := _amiss(metrics)):
+        wrong.append(f"{nodeenv.METRICS}: {metrics!r} {why}: set it to 127.0.0.1:9464, say.")
     if wrong:
         raise BadSettings(" ".join(wrong))
     secret = environment.get(nodeenv.TRACES_PASSWORD_FILE)
@@ -65,5 +71,16 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
         paths=nodeenv.paths_of(environment),
         probe_port=int(port),
         traces=traces,
+        metrics=metrics,
         traces_secret=Path(secret) if secret else None,
     )
+
+
+def _amiss(address: str) -> str:
+    """What is wrong with HOST:PORT, or ""."""
+    host, _, port = address.rpartition(":")
+    try:
+        ip_address(host.strip("[]"))
+    except ValueError:
+        return "has no IP address"
+    return "" if port.isdecimal() and 0 < int(port) <= 65_535 else "has no port of 1 to 65535"

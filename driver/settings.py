@@ -5,7 +5,9 @@ its unit, its default's reason and its bound.
 """
 
 import ipaddress
+import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, Self
 from urllib.parse import urlsplit
@@ -199,6 +201,13 @@ class Settings(BaseSettings):
     @property
     def paths(self) -> RunPaths:
         return RunPaths(self.state)
+
+
+def tells_spans(environment: Mapping[str, str] = os.environ) -> bool:
+    """Whether OpenTelemetry's own variables name somebody who takes spans."""
+    names = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+    off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    return not off and any(environment.get(name) for name in names)
 
 
 def parts(address: str) -> tuple[str, int]:

@@ -14,6 +14,7 @@ from holdfast.driver.cluster.effect_runner import EffectRunner
 from holdfast.driver.cluster.outside import Outside
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import State
+from holdfast.driver.extras import not_installed
 from holdfast.driver.follow.feed import Feed
 from holdfast.driver.follow.guard import Guard
 from holdfast.driver.follow.running_clock import RunningClock
@@ -24,12 +25,13 @@ from holdfast.driver.loop import Loop
 from holdfast.driver.people.control import Control
 from holdfast.driver.ports import EntryStore, Journal, LastLinesStore, PositionStore
 from holdfast.driver.serve.probes import Readiness
-from holdfast.driver.settings import Settings
+from holdfast.driver.settings import Settings, tells_spans
 from holdfast.driver.watch import Settings as WatchSettings
 from holdfast.driver.watch import Watch
 from holdfast.kit.clock import Clock
 
 if TYPE_CHECKING:  # who tells nobody does not wait for its HTTP client
+    from holdfast.driver.follow.spans import RecoverySpans
     from holdfast.driver.follow.webhooks.receivers import Receivers
 
 
@@ -78,6 +80,7 @@ class Driver:
             now=running.now,
         )
         self._webhooks = _receivers(settings, self.loop, journal, positions, clock)
+        self._spans = _spans(clock)
         self.control = Control(
             self.loop,
             journal=journal,
@@ -125,6 +128,8 @@ class Driver:
 
         def show(state: State) -> None:
             self._feed.follow(state)
+            if self._spans is not None:
+                self._spans.follow(state, self.loop.now())
             follow(state)
 
         keeping = group.create_task(self.loop.term.keep(step_down_s=self._step_down_s))
@@ -168,6 +173,17 @@ def _receivers(
             for hook in file.read(settings.webhooks)
         ]
     )
+
+
+def _spans(clock: Clock) -> "RecoverySpans | None":
+    """None where nobody takes them. Raises `PermanentError` where the extra is missing."""
+    if not tells_spans():
+        return None
+    try:
+        from holdfast.driver.follow.spans import RecoverySpans
+    except ModuleNotFoundError as error:
+        raise not_installed("OTEL_EXPORTER_OTLP_ENDPOINT", error, "otel") from error
+    return RecoverySpans(clock)
 
 
 def _policy(settings: Settings) -> Policy:

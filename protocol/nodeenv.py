@@ -38,6 +38,8 @@ TRACES = "HOLDFAST_TRACES"
 """
 TRACES_PASSWORD_FILE = "HOLDFAST_TRACES_PASSWORD_FILE"
 """Of the daemon: a file with that Redis' password."""
+METRICS = "HOLDFAST_DAEMON_METRICS"
+"""Of the daemon: HOST:PORT at which it tells Prometheus of its node; empty: nowhere."""
 
 LEAVE_SIGNAL = SIGUSR1
 """To an executor: end, but not before nothing is wanted of its node any more."""
@@ -52,7 +54,7 @@ REQUIRED = {
 OF_TRACES = (TRACES, TRACES_PASSWORD_FILE)
 NAMES = frozenset(
     {*REQUIRED, ADDRESS, IFNAME, DRIVER_CA, PROBE_PORT, EXPECTED_TASK, LAUNCHER, SHOW_OUTPUT}
-    | {*OF_TRACES}
+    | {*OF_TRACES, METRICS}
 )
 
 

@@ -1,0 +1,111 @@
+"""Tells OpenTelemetry of each recovery once it is over: a trace, with a span for each stage.
+
+Follows the state after it is committed; the SDK's own thread sends, to where OTEL_EXPORTER_OTLP_…
+says, by OTLP over HTTP. An endpoint that is away, or slow, costs spans and is said. Made by
+`driver.wiring`. Must not be waited for.
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter, SpanExportResult
+from opentelemetry.trace import set_span_in_context
+
+from holdfast.driver.core.state.model import Incident, State
+from holdfast.driver.people.phases import Span, spans_of
+from holdfast.kit.clock import Clock
+from holdfast.kit.logs import LazyLogger
+
+SEND_AFTER_MS = 500
+"""Spans of one recovery go together; who ends later than this after it has told it."""
+
+_log = LazyLogger()
+
+
+class _Said(SpanExporter):
+    """An exporter whose trouble is said once, until it is over."""
+
+    def __init__(self, inner: SpanExporter) -> None:
+        self._inner = inner
+        self._fails = False
+        self.lost = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        result = self._inner.export(spans)
+        fails = result is not SpanExportResult.SUCCESS
+        if fails and not self._fails:
+            _log.warning("spans not taken", lost=len(spans), fix="see OTEL_EXPORTER_OTLP_ENDPOINT")
+        self._fails = fails
+        self.lost += len(spans) if fails else 0
+        return result
+
+    def shutdown(self) -> None:
+        self._inner.shutdown()
+
+
+class RecoverySpans:
+    """`follow` is told each committed state; what was over before the first is not told again."""
+
+    def __init__(self, clock: Clock, exporter: SpanExporter | None = None) -> None:
+        self._clock = clock
+        resource = Resource.create({"service.name": "holdfast-driver"})
+        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+        self._sender = _Said(exporter or OTLPSpanExporter())
+        batches = BatchSpanProcessor(self._sender, schedule_delay_millis=SEND_AFTER_MS)
+        self._provider.add_span_processor(batches)
+        self._tracer = self._provider.get_tracer("holdfast")
+        self._seen: object = None
+        self._told: set[int] | None = None
+
+    def follow(self, state: State, now: float) -> None:
+        """Queue what is over since the last call; drops it where the queue is full."""
+        if state.incidents is self._seen:
+            return
+        self._seen = state.incidents
+        over = {each.id: spans for each in state.incidents.values() if (spans := spans_of(each))}
+        if self._told is not None:
+            for number in over.keys() - self._told:
+                self._tell(state.incidents[number], over[number], now)
+        self._told = set(over)
+
+    @property
+    def lost(self) -> int:
+        """Spans that were not taken."""
+        return self._sender.lost
+
+    def close(self) -> None:
+        """Send what is queued, and end the thread. May wait for the endpoint: not for a driver."""
+        self._provider.shutdown()
+
+    def _tell(self, incident: Incident, spans: Sequence[Span], now: float) -> None:
+        wall = self._clock.wall()
+
+        def at(moment_s: float) -> int:
+            return int((wall - timedelta(seconds=now - moment_s)).timestamp() * 1e9)
+
+        whole, *stages = spans
+        root = self._tracer.start_span(
+            whole.name, start_time=at(whole.began_s), attributes=_attributes(incident)
+        )
+        inside = set_span_in_context(root)
+        for each in stages:
+            child = self._tracer.start_span(each.name, inside, start_time=at(each.began_s))
+            child.end(at(each.ended_s))
+        root.end(at(whole.ended_s))
+
+
+def _attributes(incident: Incident) -> dict[str, str | int | list[str]]:
+    """What is not known is not there."""
+    known: dict[str, str | int | list[str]] = {
+        "holdfast.incident": incident.id,
+        "holdfast.kind": incident.kind.value,
+        "holdfast.jobs": list(incident.jobs),
+        "holdfast.nodes": list(incident.nodes or filter(None, (incident.node,))),
+        "holdfast.summary": incident.summary,
+    }
+    if incident.steps_lost is not None:
+        known["holdfast.steps_lost"] = incident.steps_lost
+    return known
