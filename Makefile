@@ -30,7 +30,7 @@ $(UV):
 
 $(STAMP): pyproject.toml requirements/pins.txt | $(UV)
 	@echo "installing Holdfast and its libraries, torch among them: about a minute cold"
-	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,kubernetes,png,postgres,redis,s3,tls,trace,trackers,dev]'
+	@$(UV) pip install --quiet --compile-bytecode --python $(BIN)/python -c requirements/pins.txt -e '.[train,kubernetes,otel,png,postgres,redis,s3,tls,trace,trackers,dev]'
 	@touch $@
 
 demo: $(STAMP) ## A real training job on an emulated cluster loses a node and gets it back
@@ -50,7 +50,7 @@ test-kubernetes: $(STAMP) ## Run the tests on a real Kubernetes (`make control-p
 
 $(DRIVER_STAMP): $(STAMP)
 	@test -x $(DRIVER_VENV)/bin/python || $(UV) venv --quiet --python $(BIN)/python $(DRIVER_VENV)
-	@$(UV) pip install --quiet --compile-bytecode --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[postgres,tls,dev]'
+	@$(UV) pip install --quiet --compile-bytecode --python $(DRIVER_VENV)/bin/python -c requirements/pins.txt -e '.[otel,postgres,tls,dev]'
 	@touch $@
 
 slowest: $(STAMP) ## Run tests (TESTS=tests/cli; else all) and list the thirty dearest

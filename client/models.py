@@ -148,6 +148,10 @@ class Job(Model, frozen=True, kw_only=True):
     """The least that this median has been."""
     loss: float | None
     tokens_per_s: float | None
+    mfu: float | None
+    """Model FLOPs utilization, a part of 1; null where it is not known."""
+    mfu_unknown: str
+    """Why it is not known; empty where it is."""
     incident: int | None
     """The open one."""
     restarts: dict[str, Budget]

@@ -75,6 +75,8 @@ def _pace(job: Job) -> str:
         more.append(slower if step_s > best_s else "as fast as ever")
     if job["tokens_per_s"] is not None:
         more.append(f"{job['tokens_per_s']:,.0f} tokens/s")
+    if job.get("mfu") is not None:
+        more.append(f"MFU {job['mfu']:.1%}")
     return ", ".join(more)
 
 

@@ -47,6 +47,8 @@ def progress(job: Job, losses: Sequence[float] = ()) -> list[Fact]:
         parts.append(f"{job['step_s']:.3g} s a step{best}")
     if job["tokens_per_s"] is not None:
         parts.append(f"{job['tokens_per_s']:,.0f} tokens/s")
+    if job.get("mfu") is not None:
+        parts.append(f"MFU {job['mfu']:.1%}")
     if job["loss"] is not None:
         parts.append(f"loss {job['loss']:.4g} {sparkline(list(losses))}".rstrip())
     return [Fact("at", " · ".join(parts))] if parts else []

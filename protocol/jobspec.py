@@ -211,6 +211,16 @@ class NodeClass(Model):
     """Least bandwidth of the neighbour all-reduce, in MB/s; 0: half of the median."""
 
 
+class Mfu(Model):
+    """By what its model FLOPs utilization is known; without both it is not told."""
+
+    flops_per_token: float = Field(default=0, ge=0, le=1e18)
+    """FLOPs to train on one token, 6N + 12LHQT say; 0: not told."""
+    peak_tflops: float = Field(default=0, ge=0, le=1e6)
+    """Peak of one rank's device in TFLOP/s, dense and of the type that is used: 989 for BF16 on an
+    H100 SXM (NVIDIA's data sheet without sparsity); 0: not told."""
+
+
 class Spec(Model):
     """What is wanted."""
 
@@ -240,6 +250,8 @@ class Spec(Model):
     """Patterns to look for in the ranks' output."""
     node_class: NodeClass = NodeClass()
     """Thresholds of the diagnostics."""
+    mfu: Mfu = Mfu()
+    """What its speed is compared with."""
     suspend: bool = False
     """Hold the job: it gives its nodes back and keeps its place."""
     deadline_s: float | None = Field(default=None, gt=0, le=31_536_000)

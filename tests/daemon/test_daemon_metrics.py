@@ -68,5 +68,5 @@ async def test_a_port_that_is_taken_is_no_end_of_the_daemon() -> None:
 
 @pytest.mark.parametrize("value", ["9464", "localhost:9464", "127.0.0.1:0", "127.0.0.1:x"])
 def test_an_address_that_is_none_is_said(value: str) -> None:
-    with pytest.raises(BadSettings, match="HOLDFAST_DAEMON_METRICS.*127.0.0.1:9464"):
+    with pytest.raises(BadSettings, match=r"HOLDFAST_DAEMON_METRICS.*set it to"):
         read({"HOLDFAST_DAEMON_METRICS": value})

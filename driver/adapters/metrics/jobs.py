@@ -14,6 +14,7 @@ from holdfast.driver.core.state.model import Job, Phase, State
 from holdfast.driver.people.goodput.account import Account
 from holdfast.driver.people.goodput.pieces import Bucket
 from holdfast.driver.people.how_far import furthest
+from holdfast.driver.people.mfu import mfu
 from holdfast.driver.watch import JobProgress
 
 Progress = Callable[[str], JobProgress | None]
@@ -63,6 +64,8 @@ class Jobs(Collector):
         for name, (says, field) in of.items():
             told = {job: getattr(seen, field) for job, seen in live.items() if seen is not None}
             yield _by_job(name, says, told)
+        used = {name: mfu(job, live[name])[0] for name, job in jobs.items()}
+        yield _by_job("mfu", "Model FLOPs utilization, a part of 1.", used)
         starts = {name: float(job.attempt) for name, job in jobs.items()}
         yield _by_job("attempt", "Starts of its ranks.", starts)
         yield _by_job(

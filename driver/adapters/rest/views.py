@@ -31,6 +31,7 @@ from holdfast.driver.core.state.model import Incident, Job, Purpose, State
 from holdfast.driver.core.state.node import Exited, Lent, Node
 from holdfast.driver.core.testing.off_the_job import due_s
 from holdfast.driver.people.how_far import how_far
+from holdfast.driver.people.mfu import mfu
 from holdfast.driver.people.node_words import STATES, WORDED
 from holdfast.driver.people.story import timeline
 from holdfast.driver.watch import JobProgress
@@ -132,6 +133,10 @@ class JobView(View):
     """The least that this median has been."""
     loss: float | None
     tokens_per_s: float | None
+    mfu: float | None
+    """Model FLOPs utilization, a part of 1; null where it is not known."""
+    mfu_unknown: str
+    """Why it is not known; empty where it is."""
     incident: int | None
     """The open one."""
     restarts: dict[str, BudgetView]
@@ -269,6 +274,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
     """`live`: what the detectors know of its progress, or None where they know nothing."""
     spec = json.loads(job.plan.spec or b"{}")
     ended, exits = job.since_s if job.finished else now, exits_of(state.nodes, job)
+    used, unknown = mfu(job, live)
     so_far, stored = how_far(job, live, exits), newest_stored(job)
     return JobView(
         name=job.name,
@@ -298,6 +304,8 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         best_step_s=live.best_step_s if live else None,
         loss=live.loss if live else None,
         tokens_per_s=live.tokens_per_s if live else None,
+        mfu=used,
+        mfu_unknown=unknown,
         incident=job.incident,
         restarts=_restarts(job, now),
         failure=_failure(job),
