@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from holdfast.kit.plain import visible
-from holdfast.page import stories, waterfall, words
+from holdfast.page import stacks, stories, waterfall, words
 from holdfast.page.answers import state_of
 from holdfast.page.tones import tone_of
 
@@ -38,6 +38,8 @@ def _environment() -> "Environment":
     made.filters |= {"part": part, "clock": stories.clock, "duration": words.duration}
     made.globals |= {
         "ranks": words.ranks,
+        "stack_head": stacks.head,
+        "offered": stacks.offered,
         "parts": stories.parts,
         "waterfall": waterfall.waterfall,
         "means": waterfall.MEANS,

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holdfast.driver.watch import doubt
+from holdfast.driver.watch import curve, doubt
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.doubt import Jumps
 from holdfast.driver.watch.kept import Groups, kept
@@ -316,6 +316,17 @@ def progress(job: JobSeen, now: float) -> JobProgress:
         ranks=tuple(
             _view(seen, job.places.get(rank, ""), now) for rank, seen in sorted(job.ranks.items())
         ),
+    )
+
+
+def sampled(job: JobSeen) -> curve.Moment:
+    """The job for its curves: what `progress` tells, at a part of its cost."""
+    own = [seen.progress for seen in job.ranks.values()]
+    return curve.Moment(
+        step=job.completed_step(),
+        loss=next((each.loss for each in reversed(own) if each.loss is not None), None),
+        step_s=job.pace.median_s,
+        memory_bytes=max((each.memory_bytes for each in own), default=0) or None,
     )
 
 

@@ -12,7 +12,7 @@ from contextlib import nullcontext
 import msgspec
 
 from holdfast.driver.core.events import AnyEvent, ProgressSeen, StepsRepeated
-from holdfast.driver.watch import jobs, last_step_progress, rank_rows, registry
+from holdfast.driver.watch import curve, jobs, last_step_progress, rank_rows, registry
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.detector import Context, Detector, Guard
 from holdfast.driver.watch.jobs import JobSeen
@@ -145,6 +145,11 @@ class Watch:
         seen, context = self._context.jobs.get(job), self._context
         running = seen is not None and job in context.expected
         return jobs.progress(seen, context.now) if seen is not None and running else None
+
+    def sampled(self, job: str) -> curve.Moment | None:
+        """For its curves; None while it has no ranks, or none was heard of."""
+        seen = self._context.jobs.get(job)
+        return jobs.sampled(seen) if seen and seen.ranks and job in self._context.expected else None
 
     def moment(self, job: str) -> Moment | None:
         """Each rank of the job as it is now; None while it has none. Whoever asks has clocks kept

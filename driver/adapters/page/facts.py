@@ -7,7 +7,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from holdfast.driver.adapters.page.past import Past, last_of
 from holdfast.driver.adapters.rest import telling
+from holdfast.driver.adapters.rest.curves import curves
 from holdfast.driver.adapters.rest.goodput import goodput_of_job
 from holdfast.driver.adapters.rest.guard import meant
 from holdfast.driver.adapters.rest.jobs import job_of, told, view_of
@@ -61,6 +63,14 @@ class Facts(Protocol):
         ...
 
     async def story(self, job: str) -> Dict: ...
+
+    async def curves(self, job: str) -> Dict:
+        """Its loss, speed and memory."""
+        ...
+
+    async def spans(self, job: str, last_s: float) -> Past:
+        """What its ranks did last."""
+        ...
 
     async def nodes(self) -> list[Dict]: ...
 
@@ -126,6 +136,13 @@ class Here:
     async def story(self, job: str) -> Dict:
         control, known = self._control, job_of(self._control, job)
         return await _read(lambda: telling.story_of(control.journal, control.state, known))
+
+    async def curves(self, job: str) -> Dict:
+        return await _read(lambda: curves(job, self._control))
+
+    async def spans(self, job: str, last_s: float) -> Past:
+        root, age_s = self._control.settings.state, (await self.job(job))["age_s"]
+        return await asyncio.to_thread(last_of, root, job, age_s=age_s, last_s=last_s)
 
     async def nodes(self) -> list[Dict]:
         nodes = nodes_of(self._control)

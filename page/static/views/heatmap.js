@@ -297,6 +297,10 @@ class Heatmap {
     return row === undefined ? item : { row, column: item.column, at: item.at + dx + dy * this.found.line };
   }
 
+  rankOf({ row }) {
+    return this.found.rank[row];
+  }
+
   says({ row, column }) {
     const field = this.found.columns[column];
     const value = field.values[row];

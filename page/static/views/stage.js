@@ -10,7 +10,7 @@ const OF_SCREEN = 0.6;
 /**
  * `picture`: { size() -> [width, height], draw(context, stage), pick(x, y) -> item | null,
  * step(item, dx, dy) -> item | null, says(item) -> text, chosen(item), high(width, most) -> pixels
- * that it needs on a canvas so wide, most: CSS pixels a pixel of the picture }.
+ * that it needs on a canvas so wide, most: CSS pixels a pixel of the picture, rankOf(item) -> rank }.
  */
 export class Stage {
   constructor(figure, picture, { label, xOnly = false } = {}) {
@@ -33,7 +33,11 @@ export class Stage {
     this.said = document.createElement("p");
     this.said.className = "view-said";
     this.said.setAttribute("aria-live", "polite");
-    this.box.append(this.canvas, this.said);
+    this.stack = document.createElement("button");
+    this.stack.type = "button";
+    this.stack.hidden = true;
+    this.stack.addEventListener("click", () => document.dispatchEvent(new CustomEvent("holdfast:stack", { detail: { rank: this.rank } })));
+    this.box.append(this.canvas, this.said, this.stack);
     figure.append(this.box);
     this.context = this.canvas.getContext("2d");
     this.listen();
@@ -137,7 +141,16 @@ export class Stage {
     const said = item ? this.picture.says(item) : "";
     if (this.said.textContent !== said) this.said.textContent = said;
     if (item && shows) this.show(item);
+    if (item) this.offer(this.picture.rankOf?.(item));
     this.changed();
+  }
+
+  /** A button for the stack of the rank that was pointed at last, where the page takes stacks. */
+  offer(rank) {
+    if (rank === undefined || !document.querySelector("form#stacks[data-job]")) return;
+    this.rank = rank;
+    this.stack.textContent = `Stack of rank ${rank}`;
+    this.stack.hidden = false;
   }
 
   /** Bring an item into sight. */
