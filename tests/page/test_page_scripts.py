@@ -71,7 +71,7 @@ def test_the_heat_map_is_laid_out_alike(ranks: int, each: int, racks: int) -> No
     )
     assert [column["name"] for column in its["columns"]] == [each.name for each in mine.columns]
     for one, other in zip(mine.columns, its["columns"], strict=True):
-        assert other["says"] == one.says
+        assert (other["says"], other["title"]) == (one.says, one.title)
         known = [share for share in one.shares if share is not None]
         assert [share for share in other["shares"] if share is not None] == pytest.approx(known)
     told = [(outlier.rank, outlier.says) for outlier in mine.outliers]
