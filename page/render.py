@@ -18,6 +18,26 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+VIEW_MODULES = (
+    "ask",
+    "awaited",
+    "busy",
+    "colours",
+    "feed",
+    "grid",
+    "heat",
+    "heatmap",
+    "moments",
+    "parts",
+    "spans",
+    "stage",
+    "timeline",
+    "view3d",
+)
+"""Of `static/views`, all that a page's own thread runs: told at once, for else a browser asks for
+each once it has read the one that needs it, which took a third of the time to the first picture."""
+
+
 def render(name: str, /, **facts: Any) -> str:
     """The template `name`, filled. What it does not get is an error, not an empty place."""
     return _environment().get_template(f"{name}.html").render(**facts)
@@ -47,6 +67,7 @@ def _environment() -> "Environment":
         "FINISHED": words.FINISHED,
         "tone_of": tone_of,
         "tally": tally,
+        "VIEW_MODULES": VIEW_MODULES,
     }
     return made
 

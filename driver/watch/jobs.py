@@ -262,12 +262,17 @@ def fresh(job: JobSeen, now: float) -> Ranks:
 
     A rank whose node has missed heartbeats is not among them: what it was tells nothing.
     """
-    late_s = MISSED_PERIODS * job.period_s
-    return {
-        rank: msgspec.structs.replace(seen.progress, **_older(seen.progress, now - seen.heard_s))
-        for rank, seen in job.ranks.items()
-        if now - seen.heard_s <= late_s
-    }
+    return {rank: as_now(seen, now) for rank, seen in job.ranks.items() if is_fresh(job, seen, now)}
+
+
+def is_fresh(job: JobSeen, seen: RankSeen, now: float) -> bool:
+    return now - seen.heard_s <= MISSED_PERIODS * job.period_s
+
+
+def as_now(seen: RankSeen, now: float) -> RankProgress:
+    """If nothing has changed since it was heard."""
+    by_s = max(0.0, now - seen.heard_s)
+    return msgspec.structs.replace(seen.progress, **_older(seen.progress, by_s))
 
 
 def _older(seen: RankProgress, by_s: float) -> dict[str, float | None]:

@@ -6,7 +6,7 @@ All may be lost, but for what was told and has to be taken back: that is recalle
 wait or read a clock.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import nullcontext
 
 import msgspec
@@ -21,7 +21,7 @@ from holdfast.driver.watch.listeners import Listeners
 from holdfast.driver.watch.model import Expectation, JobProgress, Recalled, Settings
 from holdfast.driver.watch.neighbours import Orders
 from holdfast.driver.watch.nodes import Nodes
-from holdfast.driver.watch.rank_rows import Moment
+from holdfast.driver.watch.rank_rows import Moment, RankRow
 from holdfast.protocol.messages import Heartbeat, Observed
 
 
@@ -151,9 +151,10 @@ class Watch:
         seen = self._context.jobs.get(job)
         return jobs.sampled(seen) if seen and seen.ranks and job in self._context.expected else None
 
-    def moment(self, job: str) -> Moment | None:
-        """Each rank of the job as it is now; None while it has none. Whoever asks has clocks kept
-        that show, when he asks again, where each rank's time went meanwhile."""
+    def moment(self, job: str) -> tuple[Moment, Iterator[RankRow]] | None:
+        """The job as it is now, and its ranks, each made when it is asked for; None while it has
+        none. Whoever asks has clocks kept that show, when he asks again, where each rank's time
+        went meanwhile."""
         seen, context = self._context.jobs.get(job), self._context
         if seen is None or job not in context.expected:
             return None

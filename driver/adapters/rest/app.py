@@ -92,7 +92,7 @@ def make_app(control: Control) -> FastAPI:
     )
     app.state.control = control
     app.state.metrics = Metrics()
-    app.state.rank_answers = {}
+    app.state.rank_answers = ranks.Kept()
     app.add_middleware(Counted, requests=app.state.metrics.requests)
     app.state.pages = Pages(control, events.written)
     app.state.sampler = stacks.Sampler(control)

@@ -21,6 +21,7 @@ export class Stage {
     this.item = null;
     this.pointers = new Map();
     this.frameMs = [];
+    this.drawn = new Promise((done) => (this.isDrawn = done)); // with something to show
     this.aborted = new AbortController();
     this.box = document.createElement("div");
     this.box.className = "view-box";
@@ -101,6 +102,7 @@ export class Stage {
       this.bound();
       this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
       this.picture.draw(this.context, this);
+      if (this.picture.found) this.isDrawn();
       this.frameMs.push(performance.now() - began);
       if (this.frameMs.length > 600) this.frameMs.splice(0, 300);
     });
