@@ -14,7 +14,7 @@ from tests.rest.conftest import Driver
 from tests.rest.test_rest_nodes import NODE
 from waiting import DEADLINE_S
 
-from holdfast.driver.adapters.page import crowd, reading
+from holdfast.driver.adapters.page import crowd, facts, reading
 from holdfast.driver.adapters.page.changing import CHANGES, FORM
 from holdfast.driver.core import events
 from holdfast.driver.people.access import NotAllowed, Right, Stranger
@@ -263,6 +263,22 @@ async def test_a_log_shows_the_first_error_and_a_rank_that_is_not_there_says_so(
         assert (await page.get("/jobs/speech?stream=both")).status_code == 422
         assert (await page.get("/jobs/speech/incidents/99")).status_code == 404
         assert (await page.get("/nodes/node-9")).status_code == 404
+
+
+async def test_a_node_that_does_not_send_a_log_keeps_nobody_from_the_rest_of_the_page(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await running(driver)
+
+    async def never(*_: Any, **__: Any) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(driver.nodes, "log", never)
+    monkeypatch.setattr(facts, "LOG_WITHIN_S", 0.01)
+    async with browser(driver) as page:
+        html = (await page.get("/jobs/speech")).text
+    assert "the node of rank 0 has not sent it within 0.01 s." in html
+    assert "What can be done?" in html
 
 
 async def test_a_crowd_is_shown_one_page_and_the_next_one_what_is_new(

@@ -28,6 +28,9 @@ from holdfast.page.words import outcome
 
 Dict = dict[str, Any]
 
+LOG_WITHIN_S = 1.0
+"""The rest of the page does not wait longer for a node that hangs."""
+
 
 class Facts(Protocol):
     """What pages are made of. Each may raise `Problem`, a `Rebuff` or `TemporaryError`."""
@@ -176,7 +179,11 @@ class Here:
         log = RankLog(self._control, known, meant, rank, stream)
         try:
             await self._control.people.check(token, Right.READ_LOGS, job)
-            came = await log.read(-READ_BYTES) if meant <= newest else None
+            async with asyncio.timeout(LOG_WITHIN_S):
+                came = await log.read(-READ_BYTES) if meant <= newest else None
+        except TimeoutError:
+            why = f"the node of rank {rank} has not sent it within {LOG_WITHIN_S:g} s."
+            return none._replace(missing=why)
         except (Rebuff, TemporaryError) as error:
             return none._replace(missing=str(error))
         if came is None:
