@@ -198,6 +198,17 @@ class Recorded:
         account = Ledger().account(self._journal, self._state, meant, now=self._now)
         return _plain(goodput_view(account, self._state.incidents))
 
+    def curves(self, job: str) -> dict[str, Any]:
+        """As its driver noted them in the run's folder."""
+        from holdfast.driver.adapters.rest.curves import curves_view
+        from holdfast.driver.follow.curves import stored
+        from holdfast.driver.people import job_lives
+
+        meant = self._state.jobs[self._meant(job)]
+        known = stored(RunPaths(self._root).curves(meant.name), meant.submitted_s)
+        incidents = job_lives.incidents_of(self._state, meant.name)
+        return _plain(curves_view(meant, known, incidents))
+
     def fleet_goodput(self, *, since_s: float, limit: int) -> dict[str, Any]:
         return _plain(self._goodput(since_s, limit))
 

@@ -19,6 +19,7 @@ from holdfast.cli.offline import Recorded
 from holdfast.cli.output import complain, say
 from holdfast.driver.adapters.page import reading
 from holdfast.driver.adapters.page.crowd import Crowd
+from holdfast.driver.adapters.page.past import Past, last_of
 from holdfast.driver.adapters.page.safety import Safe
 from holdfast.driver.adapters.page.sessions import Sessions
 from holdfast.driver.adapters.rest.problems import Problem, not_found
@@ -54,6 +55,7 @@ def app_of(facts: "OfFolder") -> Starlette:
     clock = SystemClock()
     app.state.facts = facts
     app.state.crowd = Crowd(clock)
+    app.state.endings = {}
     app.state.sessions = Sessions("", clock)
     app.add_middleware(Safe, names=frozenset())
     return app
@@ -103,6 +105,14 @@ class OfFolder:
 
     async def story(self, job: str) -> dict[str, Any]:
         return _found(lambda: self._recorded.story(job))
+
+    async def curves(self, job: str) -> dict[str, Any]:
+        return _found(lambda: self._recorded.curves(job))
+
+    async def spans(self, job: str, last_s: float) -> Past:
+        """In the same thread as all else here: it has one reader."""
+        age_s = (await self.job(job))["age_s"]
+        return last_of(self._root, job, age_s=age_s, last_s=last_s)
 
     async def nodes(self) -> list[dict[str, Any]]:
         return self._recorded.nodes()

@@ -205,6 +205,38 @@ class JobProgress(Model, frozen=True, kw_only=True):
     ranks: tuple[Rank, ...] = ()
 
 
+class CurveMark(Model, frozen=True, kw_only=True):
+    """What happened to the job."""
+
+    incident: int
+    at_s: float
+    """When it was found, since the job's submission."""
+    until_s: float | None
+    """When the job was past where it had been; null where it was not, or not yet."""
+    says: str
+
+
+class Curves(Model, frozen=True, kw_only=True):
+    """One value each moment; null where nobody told one then. Moments are at least `every_s` apart,
+    and never more than 480."""
+
+    job: str
+    every_s: float
+    at_s: list[float]
+    """Since the job's submission."""
+    step: list[int | None]
+    """The last that all ranks had completed."""
+    loss: list[float | None]
+    step_s: list[float | None]
+    """Median of the steps of late."""
+    memory_bytes: list[int | None]
+    """Resident, of the rank that has most, without its children."""
+    marks: list[CurveMark]
+    """Faults of the job, the oldest first."""
+    missing: list[str]
+    """What is not known, a sentence each."""
+
+
 class Attempt(Model, frozen=True, kw_only=True):
     """One start of all ranks."""
 

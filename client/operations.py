@@ -126,6 +126,11 @@ class Operations(Asks):
         told: Any = self._ask("GET", ("v1alpha1", "jobs", job, "view3d"), Any)
         return told
 
+    def curves(self, job: str) -> models.Curves:
+        """Its loss, speed and memory so far, thinned. In a thread: it may read a file."""
+        told: models.Curves = self._ask("GET", ("v1alpha1", "jobs", job, "curves"), models.Curves)
+        return told
+
     def attempts(self, job: str) -> list[models.Attempt]:
         """What each attempt ran, from which step, and what ended it. In a thread: it reads."""
         told: list[models.Attempt] = (
@@ -515,6 +520,13 @@ class AsyncOperations(AsksLater):
     async def view3d(self, job: str) -> Any:
         """Where each rank stands in dp x pp x tp, and who waits for whom."""
         told: Any = await self._ask("GET", ("v1alpha1", "jobs", job, "view3d"), Any)
+        return told
+
+    async def curves(self, job: str) -> models.Curves:
+        """Its loss, speed and memory so far, thinned. In a thread: it may read a file."""
+        told: models.Curves = await self._ask(
+            "GET", ("v1alpha1", "jobs", job, "curves"), models.Curves
+        )
         return told
 
     async def attempts(self, job: str) -> list[models.Attempt]:

@@ -60,6 +60,7 @@ class Driver:
         watch = self._watch = Watch(seen, guard=guard.around)
         running = self._running = RunningClock(self.loop.now, watch.stood_still)
         self._last_lines = LastLinesKeeper(last_lines, lambda: self.loop.state)
+        self._beside = Guard(self.loop.post, costs="its curves have a hole")
         self._pruner = Pruner(entries, lambda: self.loop.state, keep=settings.keep_entries)
         self.sessions = Sessions(
             refusal=outside.refusal,
@@ -139,6 +140,7 @@ class Driver:
             group.create_task(self.loop.run()),
             group.create_task(self._last_lines.run()),
             group.create_task(self._pruner.run()),
+            group.create_task(self.control.curves.run(self._beside.around)),
             group.create_task(self._feed.tick(self._settings.watch_period_s)),
             group.create_task(self._feed.facts(self._outside.cluster)),
             *(self._webhooks.start(group) if self._webhooks else ()),
@@ -146,6 +148,7 @@ class Driver:
 
     def leave(self) -> None:
         """Begin nothing any more, and wait for nothing: the next driver goes on with it."""
+        self.control.curves.write()
         for task in self._tasks:
             task.cancel()
         if self._effects is not None:

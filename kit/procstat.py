@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
 """What /proc answers for a process that has ended, or that is hidden from us (hidepid)."""
 
@@ -17,13 +18,14 @@ class Stat(NamedTuple):
 
     `state` is a letter of proc(5), of the first thread that has not ended: Linux says Z of a
     process whose first thread has ended, and the others go on. `cpu_s` holds that of children
-    already reaped.
+    already reaped. `resident_bytes`: of its memory, shared pages with it.
     """
 
     state: str
     parent: int
     started_ticks: int
     cpu_s: float
+    resident_bytes: int
 
     @property
     def acts(self) -> bool:
@@ -43,6 +45,7 @@ def stat(pid: int) -> Stat | None:
         parent=int(fields[1]),
         started_ticks=int(fields[19]),
         cpu_s=sum(map(int, fields[11:15])) / TICKS_PER_S,
+        resident_bytes=int(fields[21]) * PAGE_BYTES,
     )
 
 

@@ -1,4 +1,4 @@
-"""What it costs to evict a node or to stop a job, told before a person does it. Pure.
+"""What it costs to evict a node or to stop a job, and what a fact means, told before. Pure.
 
 Used by the page and by `holdfast top`.
 """
@@ -78,3 +78,33 @@ def of_stop(job: Job) -> list[str]:
     else:
         said.append("Its store has no checkpoint: what it has trained is lost, unless it saves.")
     return [*said, "A job that was stopped cannot be resumed: it would have to be submitted anew."]
+
+
+def of_fact(node: str, given: Mapping[str, Any]) -> list[str]:
+    """What it means that a person says this of a node, or of the link from it `to` another."""
+    says, to = given["says"], given.get("to")
+    if says == "context":
+        return [FOR_PEOPLE]
+    if to and says == "accuses":
+        return [f"{node} and {to} are kept apart for a day."]
+    if to:
+        return ["What is held against this link counts no more."]
+    if says == "accuses":
+        return [
+            f"You are one accuser of {node}; three put it into quarantine.",
+            "A job that has it would then stop on all of its ranks, and start again elsewhere.",
+        ]
+    return [
+        f"What is held against {node} counts no more.",
+        "A node in quarantine stays there: use it again, or let it pass its tests.",
+    ]
+
+
+FOR_PEOPLE = "It is for people alone: whoever asks why is told, and nothing is decided by it."
+
+
+def of_fact_of_version(version: str, says: str) -> list[str]:
+    """The same of a version of a job."""
+    if says == "clears":
+        return [f"It closes {version} as a cause: the next fault is looked for elsewhere."]
+    return [f"It opens {version} as a cause."] if says == "accuses" else [FOR_PEOPLE]

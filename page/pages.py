@@ -7,8 +7,9 @@ Each begins with the frame, which says what holds for every page. Whatever is qu
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from holdfast.page import costs, hypotheses, recoveries, spent, status, stories
+from holdfast.page import costs, curves, hypotheses, recoveries, spent, stacks, status, stories
 from holdfast.page.answers import answers
+from holdfast.page.ended import Ended
 from holdfast.page.logs import Pane
 from holdfast.page.render import render
 from holdfast.page.status import Fact, Incidents
@@ -51,6 +52,16 @@ class Log(NamedTuple):
     missing: str = ""
 
 
+class More(NamedTuple):
+    """Of a job, beside what is asked first. `time`: where it went; `curves`: as the interface has
+    them; `last`: what its ranks did last, where it is over."""
+
+    time: Told
+    log: Log
+    curves: Told
+    last: Ended | None = None
+
+
 def jobs(frame: Frame, found: Sequence[Told], fleet: Fleet | None) -> str:
     """All jobs, the newest first, and the fleet; None where that may not be seen."""
     said = {job["name"]: answers(job, (), NOTHING)[0].text for job in found}
@@ -65,8 +76,8 @@ def jobs(frame: Frame, found: Sequence[Told], fleet: Fleet | None) -> str:
     )
 
 
-def job(frame: Frame, found: Told, incidents: Incidents, why: Told, time: Told, log: Log) -> str:
-    """One job: the answers first, then what they are from. `time`: where it went."""
+def job(frame: Frame, found: Told, incidents: Incidents, why: Told, more: More) -> str:
+    """One job: the answers first, then what they are from."""
     last = status.last_of(incidents)
     done = last is not None and last["recovered_s"] is not None
     return render(
@@ -80,11 +91,13 @@ def job(frame: Frame, found: Told, incidents: Incidents, why: Told, time: Told, 
         incidents=incidents[::-1],
         last=last,
         recovered=recoveries.outcome(last) if last and done else "Not over yet.",
-        spent=time,
-        of_time=spent.headline(time),
+        spent=more.time,
+        of_time=spent.headline(more.time),
         buckets=spent.WORDS,
         why=why,
-        log=log,
+        log=more.log,
+        curves=curves.of(more.curves),
+        ended=more.last,
     )
 
 
@@ -107,8 +120,9 @@ def story(frame: Frame, told: Told) -> str:
     return render("story", frame=frame, here="", forms=False, story=told)
 
 
-def incident(frame: Frame, name: str, found: Told, told: Told) -> str:
-    """One incident of the job `name`, whose story is `told`."""
+def incident(frame: Frame, name: str, found: Told, told: Told, stood: Sequence[object] = ()) -> str:
+    """One incident of the job `name`, whose story is `told`. `stood`: its stacks, equal ones once,
+    each with its `ranks` and `text`."""
     lines = stories.of_incident(told["lines"], found["number"])
     return render(
         "incident",
@@ -122,6 +136,7 @@ def incident(frame: Frame, name: str, found: Told, told: Told) -> str:
         rows=[hypotheses.told(row) for row in found["hypotheses"]],
         choice=hypotheses.choice(found["hypotheses"]) if found["hypotheses"] else "",
         measured=stories.measured(lines),
+        stacks=stood,
     )
 
 
@@ -203,12 +218,53 @@ def eviction(
 def stopping(frame: Frame, found: Told, at: str) -> str:
     """As `eviction`, of a job."""
     said = costs.of_stop(found)
-    return _confirm(frame, f"Stop {found['name']}", said, f"{at}/stop", at, asks_why=False)
+    return _confirm(frame, f"Stop {found['name']}", said, f"{at}/stop", at)
+
+
+def stacks_of(frame: Frame, name: str, ranks: str, told: Told | None = None) -> str:
+    """Where to ask for stacks of the job `name`; `told`: what came of it."""
+    return render(
+        "stacks",
+        frame=frame,
+        here="",
+        forms=True,
+        job=name,
+        ranks=ranks,
+        told=told,
+        said=stacks.said(told) if told else "",
+        missing=stacks.missing(told["missing"]) if told else [],
+    )
+
+
+def telling(frame: Frame, name: str, given: Told, at: str) -> str:
+    """As `eviction`, of a fact of the node `name`, or of the link from it to another."""
+    subject = f"the link from {name} to {given['to']}" if given.get("to") else name
+    said = costs.of_fact(name, given)
+    return _confirm(frame, f"Say this of {subject}", said, f"{at}/facts", at, fields=given)
+
+
+def telling_of_job(frame: Frame, name: str, given: Told, at: str) -> str:
+    """As `telling`, of a version of a job."""
+    version = f"version {given['version']}" if given.get("version") else "the newest version"
+    said = costs.of_fact_of_version(version, given["says"])
+    title = f"Say this of {version} of {name}"
+    return _confirm(frame, title, said, f"{at}/facts", at, fields=given)
+
+
+NO_FIELDS: Told = {}
 
 
 def _confirm(
-    frame: Frame, title: str, said: list[str], action: str, back: str, *, asks_why: bool
+    frame: Frame,
+    title: str,
+    said: list[str],
+    action: str,
+    back: str,
+    *,
+    asks_why: bool = False,
+    fields: Told = NO_FIELDS,
 ) -> str:
+    """`fields`: of a form that was filled on the page before."""
     return render(
         "confirm",
         frame=frame,
@@ -219,6 +275,8 @@ def _confirm(
         action=action,
         back=back,
         asks_why=asks_why,
+        fields=fields,
+        words=fields.get("words", ""),
     )
 
 

@@ -10,12 +10,32 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from holdfast.kit.plain import visible
-from holdfast.page import stories, waterfall, words
+from holdfast.page import stacks, stories, waterfall, words
 from holdfast.page.answers import state_of
 from holdfast.page.tones import tone_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+
+
+VIEW_MODULES = (
+    "ask",
+    "awaited",
+    "busy",
+    "colours",
+    "feed",
+    "grid",
+    "heat",
+    "heatmap",
+    "moments",
+    "parts",
+    "spans",
+    "stage",
+    "timeline",
+    "view3d",
+)
+"""Of `static/views`, all that a page's own thread runs: told at once, for else a browser asks for
+each once it has read the one that needs it, which took a third of the time to the first picture."""
 
 
 def render(name: str, /, **facts: Any) -> str:
@@ -38,6 +58,8 @@ def _environment() -> "Environment":
     made.filters |= {"part": part, "clock": stories.clock, "duration": words.duration}
     made.globals |= {
         "ranks": words.ranks,
+        "stack_head": stacks.head,
+        "offered": stacks.offered,
         "parts": stories.parts,
         "waterfall": waterfall.waterfall,
         "means": waterfall.MEANS,
@@ -45,6 +67,7 @@ def _environment() -> "Environment":
         "FINISHED": words.FINISHED,
         "tone_of": tone_of,
         "tally": tally,
+        "VIEW_MODULES": VIEW_MODULES,
     }
     return made
 

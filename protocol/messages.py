@@ -388,6 +388,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     pid: int = 0
     process: str = ""  # one letter of /proc/PID/stat, "gone", or "" where it cannot be seen
     cpu_s: float = 0.0  # of the rank and its children
+    memory_bytes: int = 0  # of the rank without its children, resident; 0: not known
     step: int = 0  # optimizer steps completed
     phase: str = ""
     groups: tuple[GroupProgress, ...] = ()

@@ -121,6 +121,10 @@ class RunPaths(msgspec.Struct, frozen=True):
         """What its ranks did when: a file of spans a node and hour, and packed ones by day."""
         return self.job(job) / "traces"
 
+    def curves(self, job: str) -> Path:
+        """Its loss, speed and memory over its life, as its driver noted them."""
+        return self.job(job) / "curves.json"
+
     def rank(self, job: str, attempt: int, rank: int) -> Path:
         """`stdout.log`, `stderr.log`, `forks.jsonl`, `error.json`, what the rank itself leaves."""
         return self.job(job) / f"attempt_{attempt}" / f"rank_{rank}"

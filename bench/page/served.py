@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.bench.page import made
+from holdfast.page.render import render
 
 STATIC = Path(__file__).resolve().parents[2] / "page" / "static"
 JOB = "speech-7b"
@@ -65,7 +66,7 @@ def page(views: tuple[str, ...] = VIEWS) -> bytes:
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Pictures</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<script type="module" src="/static/views.js"></script></head>'
+        f"{render('views')}</head>"
         f"<body><main><h1>Pictures</h1>{figures}</main></body></html>"
     ).encode()
 

@@ -187,7 +187,7 @@ class Ring:
         return self._gone_s is not None and self.gone_s(now) < TELL_UNTIL_S
 
     def told(self, now: float) -> RankProgress:
-        cpu_s, stopped = self._tree()
+        cpu_s, memory_bytes, stopped = self._tree()
         gone = self._process == "gone"
         delayed_s, throttled_s = (0.0, 0.0) if gone else self._processors.withheld_s()
         still_s = self._still_s(now)
@@ -201,6 +201,7 @@ class Ring:
             groups=tuple(_told_of(group, self.rank) for group in self._seen.groups),
             process=self._process,
             cpu_s=cpu_s,
+            memory_bytes=memory_bytes,
             stopped_children=stopped,
             still_s=still_s,
             silent_s=now - self._pulsed_s,
@@ -226,15 +227,17 @@ class Ring:
             return "gone"
         return stat.state
 
-    def _tree(self) -> tuple[float, tuple[int, ...]]:
-        """CPU time of the rank and all below it, and which of those below are stopped."""
+    def _tree(self) -> tuple[float, int, tuple[int, ...]]:
+        """CPU time of the rank and all below it, its own memory, and which of those below are
+        stopped."""
         if self._process == "gone":
-            return 0.0, ()
+            return 0.0, 0, ()
         below = {pid: procstat.stat(pid) for pid in procstat.descendants(self._pid)}
         alive = {pid: stat for pid, stat in below.items() if stat is not None}
         own = procstat.stat(self._pid)
         cpu_s = sum(stat.cpu_s for stat in alive.values()) + (own.cpu_s if own else 0.0)
-        return cpu_s, tuple(pid for pid, stat in alive.items() if stat.state in "Tt")
+        stopped = tuple(pid for pid, stat in alive.items() if stat.state in "Tt")
+        return cpu_s, own.resident_bytes if own else 0, stopped
 
 
 def _told_of(group: GroupProgress, rank: int) -> GroupProgress:

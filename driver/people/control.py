@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.core.state.model import State
+from holdfast.driver.follow.curves import Curves
 from holdfast.driver.loop import Loop
 from holdfast.driver.people.access import People
 from holdfast.driver.people.goodput.ledger import Ledger
@@ -54,6 +55,7 @@ class Control:
         self.settings = settings
         self.clock = clock
         self.ledger = Ledger()  # where the time of jobs went
+        self.curves = Curves(watch, settings.paths, state=lambda: loop.state, now=loop.now)
         self.webhooks = webhooks  # None where nobody is told
         self.figures = figures  # what Prometheus is told of the cluster
         self.away = away  # why nothing is known of nodes now, in a sentence; "" if all is well

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holdfast.driver.watch import doubt
+from holdfast.driver.watch import curve, doubt
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.doubt import Jumps
 from holdfast.driver.watch.kept import Groups, kept
@@ -262,12 +262,17 @@ def fresh(job: JobSeen, now: float) -> Ranks:
 
     A rank whose node has missed heartbeats is not among them: what it was tells nothing.
     """
-    late_s = MISSED_PERIODS * job.period_s
-    return {
-        rank: msgspec.structs.replace(seen.progress, **_older(seen.progress, now - seen.heard_s))
-        for rank, seen in job.ranks.items()
-        if now - seen.heard_s <= late_s
-    }
+    return {rank: as_now(seen, now) for rank, seen in job.ranks.items() if is_fresh(job, seen, now)}
+
+
+def is_fresh(job: JobSeen, seen: RankSeen, now: float) -> bool:
+    return now - seen.heard_s <= MISSED_PERIODS * job.period_s
+
+
+def as_now(seen: RankSeen, now: float) -> RankProgress:
+    """If nothing has changed since it was heard."""
+    by_s = max(0.0, now - seen.heard_s)
+    return msgspec.structs.replace(seen.progress, **_older(seen.progress, by_s))
 
 
 def _older(seen: RankProgress, by_s: float) -> dict[str, float | None]:
@@ -316,6 +321,17 @@ def progress(job: JobSeen, now: float) -> JobProgress:
         ranks=tuple(
             _view(seen, job.places.get(rank, ""), now) for rank, seen in sorted(job.ranks.items())
         ),
+    )
+
+
+def sampled(job: JobSeen) -> curve.Moment:
+    """The job for its curves: what `progress` tells, at a part of its cost."""
+    own = [seen.progress for seen in job.ranks.values()]
+    return curve.Moment(
+        step=job.completed_step(),
+        loss=next((each.loss for each in reversed(own) if each.loss is not None), None),
+        step_s=job.pace.median_s,
+        memory_bytes=max((each.memory_bytes for each in own), default=0) or None,
     )
 
 

@@ -6,7 +6,7 @@ about a job begins to keep them, and a minute without another ends it; until the
 one look into an empty table.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 from msgspec.structs import replace
@@ -65,17 +65,21 @@ class Lately:
         self._lived: dict[str, dict[int, Lived]] = {}
         self._epochs: dict[str, int] = {}
 
-    def asked(self, job: JobSeen, now: float) -> dict[int, Spent]:
-        """What is known of its ranks' time; from now on it is kept, until nobody has asked for
-        a minute. Without those that have done no step meanwhile."""
+    def asked(self, job: JobSeen, now: float) -> Callable[[int], Spent | None]:
+        """What tells of a rank where its time went, None where it has done no step meanwhile; from
+        now on it is kept, until nobody has asked for a minute."""
         name = job.expected.job
         self._asked_s[name] = now
         lived = self._lived.setdefault(name, {})
         if self._epochs.get(name) != job.expected.epoch:
             lived.clear()
             self._epochs[name] = job.expected.epoch
-        found = ((rank, spent(each)) for rank, each in lived.items())
-        return {rank: each for rank, each in found if each is not None}
+
+        def of(rank: int) -> Spent | None:
+            known = lived.get(rank)
+            return spent(known) if known is not None else None
+
+        return of
 
     def heard(self, job: JobSeen, beat: Heartbeat, now: float) -> None:
         """Take in a heartbeat of a node that has ranks of the job."""

@@ -5,7 +5,7 @@ only of ranks whose own ring has not moved for a second: heartbeats of different
 everybody wait for everybody else.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -64,18 +64,22 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def moment(
-    job: JobSeen, spent: Mapping[int, Spent], verdicts: Mapping[int, str], now: float
-) -> Moment:
-    """All of the job's ranks, in order. `verdicts`: what detectors hold against ranks."""
+    job: JobSeen,
+    spent: Callable[[int], Spent | None],
+    verdicts: Mapping[int, str],
+    now: float,
+) -> tuple[Moment, Iterator[RankRow]]:
+    """The job, and all of its ranks in order, each made when it is asked for: to make 12,288 at
+    once would keep the driver from all else for a tenth of a second. What is heard meanwhile is in
+    the later ones. `verdicts`: what detectors hold against ranks."""
     expected = job.expected
     declared = expected.topology.world_size == len(expected.seats)
-    fresh = jobs.fresh(job, now)
-    waits, ended = _waits(fresh, expected)
+    waits, ended = _waits(job, now)
     told = {rank: _of_it(rank, said, job) for rank, said in verdicts.items()}
     if ended.rank is not None:
         told[ended.rank] = "; ".join(ended.why)
     awaits = {rank: wait for wait in reversed(waits) for rank in wait.waiting}
-    return Moment(
+    told_now = Moment(
         job=expected.job,
         now_s=now,
         step=job.completed_step() or 0,
@@ -83,11 +87,12 @@ def moment(
         quiet_s=jobs.quiet_s(job, now),
         topology=expected.topology if declared else Topology(dp=len(expected.seats)),
         declared=declared,
-        ranks=tuple(_row(job, seat, fresh, spent, told, awaits, now) for seat in expected.seats),
         waits=waits,
         ends=() if ended.rank is None else (ended.rank, *ended.others),
         why=ended.why,
     )
+    rows = (_row(job, seat, spent(seat.rank), told, awaits, now) for seat in expected.seats)
+    return told_now, rows
 
 
 def _of_it(rank: int, said: str, job: JobSeen) -> str:
@@ -98,15 +103,20 @@ def _of_it(rank: int, said: str, job: JobSeen) -> str:
 _NOBODY = hang.Verdict(rank=None, why=())
 
 
-def _waits(
-    fresh: Mapping[int, RankProgress], expected: Expectation
-) -> tuple[tuple[Wait, ...], hang.Verdict]:
+def _waits(job: JobSeen, now: float) -> tuple[tuple[Wait, ...], hang.Verdict]:
     """Of ranks that have not moved for a second; nothing where there are none."""
-    stand = {rank for rank, seen in fresh.items() if seen.hooks and seen.still_s > QUIET_S}
+    stand = {
+        rank
+        for rank, known in job.ranks.items()
+        if known.progress.hooks
+        and known.progress.still_s + now - known.heard_s > QUIET_S
+        and jobs.is_fresh(job, known, now)
+    }
     if not stand:
         return (), _NOBODY
+    fresh = jobs.fresh(job, now)
     watched = {rank: seen for rank, seen in fresh.items() if seen.hooks}
-    missing = {seat.rank for seat in expected.seats} - fresh.keys()
+    missing = {seat.rank for seat in job.expected.seats} - fresh.keys()
     found = _those(hang.waits_of(watched, missing), stand)
     return found, hang.culprit(watched, missing) if found else _NOBODY
 
@@ -122,8 +132,7 @@ def _those(waits: Iterable[Wait], stand: set[int]) -> tuple[Wait, ...]:
 def _row(
     job: JobSeen,
     seat: Seat,
-    fresh: Mapping[int, RankProgress],
-    spent: Mapping[int, Spent],
+    spent: Spent | None,
     verdicts: Mapping[int, str],
     awaits: Mapping[int, Wait],
     now: float,
@@ -132,24 +141,25 @@ def _row(
     known = job.ranks.get(rank)
     if known is None:
         return RankRow(rank=rank, local_rank=seat.local_rank, node=seat.node, verdict=verdict)
-    seen, wait = fresh.get(rank, known.progress), awaits.get(rank)
+    heard, wait = jobs.is_fresh(job, known, now), awaits.get(rank)
+    seen = jobs.as_now(known, now) if heard else known.progress
     return RankRow(
         rank=rank,
         local_rank=seat.local_rank,
         node=seat.node,
         role=_role(seen, job.expected),
-        state=_state(seen, heard=rank in fresh, waits=wait is not None),
+        state=_state(seen, heard=heard, waits=wait is not None),
         pid=seen.pid,
         step=seen.step,
         phase=seen.phase,
         loss=seen.loss,
         still_s=round(seen.still_s, 3),
-        heard_s=round(now - known.heard_s, 3),
+        heard_s=round(max(0.0, now - known.heard_s), 3),
         waits_in=wait.where if wait else "",
         waits_on=wait.lacking[:TOLD_OF] if wait else (),
         waits_on_count=len(wait.lacking) if wait else 0,
         cpu_share=round(known.cpu_share, 3),
-        spent=spent.get(rank),
+        spent=spent,
         frame=seen.frame,
         verdict=verdict,
     )

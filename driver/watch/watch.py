@@ -6,13 +6,13 @@ All may be lost, but for what was told and has to be taken back: that is recalle
 wait or read a clock.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import nullcontext
 
 import msgspec
 
 from holdfast.driver.core.events import AnyEvent, ProgressSeen, StepsRepeated
-from holdfast.driver.watch import jobs, last_step_progress, rank_rows, registry
+from holdfast.driver.watch import curve, jobs, last_step_progress, rank_rows, registry
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.detector import Context, Detector, Guard
 from holdfast.driver.watch.jobs import JobSeen
@@ -21,7 +21,7 @@ from holdfast.driver.watch.listeners import Listeners
 from holdfast.driver.watch.model import Expectation, JobProgress, Recalled, Settings
 from holdfast.driver.watch.neighbours import Orders
 from holdfast.driver.watch.nodes import Nodes
-from holdfast.driver.watch.rank_rows import Moment
+from holdfast.driver.watch.rank_rows import Moment, RankRow
 from holdfast.protocol.messages import Heartbeat, Observed
 
 
@@ -146,9 +146,15 @@ class Watch:
         running = seen is not None and job in context.expected
         return jobs.progress(seen, context.now) if seen is not None and running else None
 
-    def moment(self, job: str) -> Moment | None:
-        """Each rank of the job as it is now; None while it has none. Whoever asks has clocks kept
-        that show, when he asks again, where each rank's time went meanwhile."""
+    def sampled(self, job: str) -> curve.Moment | None:
+        """For its curves; None while it has no ranks, or none was heard of."""
+        seen = self._context.jobs.get(job)
+        return jobs.sampled(seen) if seen and seen.ranks and job in self._context.expected else None
+
+    def moment(self, job: str) -> tuple[Moment, Iterator[RankRow]] | None:
+        """The job as it is now, and its ranks, each made when it is asked for; None while it has
+        none. Whoever asks has clocks kept that show, when he asks again, where each rank's time
+        went meanwhile."""
         seen, context = self._context.jobs.get(job), self._context
         if seen is None or job not in context.expected:
             return None

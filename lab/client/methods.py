@@ -21,6 +21,7 @@ NAMES: Mapping[str, str] = {
     "GET /jobs/{job}/attempts": "attempts",
     "GET /jobs/{job}/ranks": "ranks",
     "GET /jobs/{job}/view3d": "view3d",
+    "GET /jobs/{job}/curves": "curves",
     "GET /jobs/{job}/spans": "spans",
     "GET /jobs/{job}/goodput": "goodput",
     "GET /goodput": "goodput_of_all",

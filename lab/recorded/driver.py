@@ -156,6 +156,7 @@ class Recorded:
             clock=self.clock,
             webhooks=cast(Receivers, ScriptedReceivers()),
         )
+        self.curves = control.curves
         token = RunPaths(folder).user_token.read_text().strip()
         return httpx.AsyncClient(
             transport=httpx.ASGITransport(make_app(control)),

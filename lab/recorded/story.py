@@ -6,6 +6,7 @@ Used by `main`. Each operation of the REST interface is asked once, when it has 
 import json
 import re
 from collections.abc import Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -105,7 +106,8 @@ class Story:
         for name in ("GET /jobs", "GET /jobs/{job}", "GET /jobs/{job}/progress"):
             await self._asked(name)
         self._traces()
-        looked = ("ranks", "view3d", "spans", "attempts", "story", "why", "goodput")
+        await self.driver.curves.look(lambda _: nullcontext())
+        looked = ("ranks", "view3d", "curves", "spans", "attempts", "story", "why", "goodput")
         for name in (*looked, "ranks/{rank}/logs"):
             await self._asked(f"GET /jobs/{{job}}/{name}")
         await self._asked("POST /jobs/{job}/stacks", {"ranks": [0, 1, 5]})
@@ -246,6 +248,7 @@ class Story:
                 job=NAME,
                 step=step,
                 phase="forward",
+                memory_bytes=3_221_225_472,
                 loss=3.125,
                 tokens=TOKENS_A_STEP * step,
                 hooks=True,

@@ -36,12 +36,20 @@ OWN = ("own", "computes")
 
 
 class Column(NamedTuple):
-    """One field of cells. `values` and `shares` in the order of the rows; None: not known."""
+    """One field of cells. `values` and `shares` in the order of the rows; None: not known. `ends`:
+    seconds at which the scale ends where that is an amount, from 0 on; None where it is a distance
+    from the median of a role."""
 
     name: str
     says: str
     values: tuple[float | None, ...]
     shares: tuple[float | None, ...]
+    ends: float | None = None
+
+    @property
+    def title(self) -> str:
+        """What is read above it, with where its scale ends."""
+        return self.says if self.ends is None else f"{self.says}, orange: {seconds(self.ends)}"
 
 
 class Cell(NamedTuple):
@@ -166,7 +174,7 @@ def _spread(off: Sequence[float]) -> float:
 
 def _absolute(name: str, says: str, values: Sequence[float | None], end: float) -> Column:
     shares = tuple(None if value is None else _clipped(value / end) for value in values)
-    return Column(name, says, tuple(values), shares)
+    return Column(name, says, tuple(values), shares, end)
 
 
 def _clipped(share: float) -> float:

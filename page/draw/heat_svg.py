@@ -23,6 +23,7 @@ TITLED = 512
 RING = 6.0
 """Least radius of a ring, in pixels: a rank may be one."""
 SIZE, LINE = 12.0, 16.0
+AMOUNT = "where an amount is named: none is pale, so much or more orange"
 
 
 def drawn(answer: Mapping[str, Any], *, theme: Theme = themes.LIGHT, width: float = 1200.0) -> str:
@@ -67,7 +68,7 @@ def _field(
     y: float,
     theme: Theme,
 ) -> None:
-    out.text(x, y + 12, column.says, fill=theme.text)
+    out.text(x, y + 12, column.title, fill=theme.text)
     top = y + HEAD
     out.rect(x, top, found.width, found.height, theme.even, stroke=theme.line)
     if len(found.cells) <= TITLED:
@@ -173,6 +174,7 @@ def _legend(out: Svg, x: float, y: float, theme: Theme) -> None:
         share = (place - LEVELS) / LEVELS
         out.rect(x + place * size, y, size, 10, themes.mixed(theme, share), class_="legend")
     out.text(x, y + 24, "less than its role", size=11, fill=theme.quiet)
+    out.text(x, y + 40, AMOUNT, size=11, fill=theme.quiet)
     out.text(x + count * size, y + 24, "more", size=11, fill=theme.quiet, text_anchor="end")
     out.circle(x + count * size + 18, y + 6, RING, fill="none", stroke=theme.mark, stroke_width=2)
     out.text(x + count * size + 30, y + 10, "named below", size=11, fill=theme.quiet)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdfast.protocol.topology import Axis, Topology
+
 Span = Mapping[str, Any]
 WAITS_S = STILL_S = 1.0
 """As of a live rank: ten samples that agree."""
@@ -25,6 +27,33 @@ def ranks_of(answer: Mapping[str, Any]) -> dict[str, Any]:
         "racks": {},
         "nothing": "no spans are kept of that time.",
     }
+
+
+def grid_of(rows: Mapping[str, Any], topology: Topology, ranks: int) -> dict[str, Any]:
+    """Of an answer of `ranks_of`, one as of `GET /jobs/{job}/view3d`: all of the job's ranks, those
+    without a span unseen. For whom each waited is in no trace."""
+    declared = topology.world_size == ranks
+    shape = topology if declared else Topology(dp=ranks)
+    known = {row["rank"]: row for row in rows["ranks"]}
+    return {
+        "job": rows["job"],
+        "dims": {axis.value: shape.size(axis) for axis in Axis},
+        "order": [axis.value for axis in shape.order],
+        "declared": declared,
+        "quiet_s": 0.0,
+        "ranks": [_placed(rank, known.get(rank, {}), shape) for rank in range(ranks)],
+        "waits": [],
+        "ends": [],
+        "why": [],
+        "nothing": rows["nothing"],
+    }
+
+
+def _placed(rank: int, row: Mapping[str, Any], shape: Topology) -> dict[str, Any]:
+    at = shape.coordinates(rank)
+    place = [at[Axis.DP], at[Axis.PP], at[Axis.TP]]
+    state = row.get("state", "unseen")
+    return {"rank": rank, "node": row.get("node", ""), "at": place, "state": state}
 
 
 def _row(rank: int, spans: Sequence[Span], answer: Mapping[str, Any]) -> dict[str, Any]:

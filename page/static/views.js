@@ -6,32 +6,26 @@ import { timeline } from "./views/timeline.js";
 import { view3d } from "./views/view3d.js";
 
 const VIEWS = { heatmap, timeline, view3d };
+const PATIENCE_MS = 1000;
 const mounted = new WeakMap();
+let mounting = Promise.resolve();
 
-/** The style sheet beside this file; colours are read from it, so it has to be there first. */
-function styled() {
-  const link = document.createElement("link");
-  link.rel = "stylesheet";
-  link.href = new URL("views.css", import.meta.url).href;
-  link.dataset.views = "";
-  return new Promise((done) => {
-    link.addEventListener("load", done);
-    link.addEventListener("error", done); // without colours of its own it is grey, and still there
-    document.head.append(link);
-  });
-}
-
-/** Draw what is not drawn yet; the page may have put new figures in place of old ones. */
-export function mount(root = document) {
-  for (const figure of root.querySelectorAll("figure.view[data-view]")) {
+/**
+ * Draw what is not drawn yet; the page may have put new figures in place of old ones. One after
+ * another: the first is there sooner, and is what is looked at first.
+ */
+async function mount() {
+  for (const figure of document.querySelectorAll("figure.view[data-view]")) {
     const view = VIEWS[figure.dataset.view];
-    if (view && !mounted.has(figure)) mounted.set(figure, view(figure));
+    if (!view || mounted.has(figure)) continue;
+    mounted.set(figure, view(figure));
+    await Promise.race([mounted.get(figure).stage.drawn, new Promise((done) => setTimeout(done, PATIENCE_MS))]);
   }
 }
 
 /** What a figure shows: for tests and measurements. */
 export const shown = (figure) => mounted.get(figure);
 
-await styled();
-mount();
-document.addEventListener("holdfast:changed", () => mount());
+const more = () => (mounting = mounting.then(mount));
+document.addEventListener("holdfast:changed", more);
+more(); // the style sheet stands before this in the page: its colours are there

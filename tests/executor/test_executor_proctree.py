@@ -22,7 +22,7 @@ def looks(monkeypatch: pytest.MonkeyPatch, *parents: dict[int, int]) -> Iterator
         return [*map(str, now), "self"]
 
     monkeypatch.setattr(os, "listdir", listed)
-    monkeypatch.setattr(proctree.procstat, "stat", lambda pid: Stat("S", now[pid], 0, 0.0))
+    monkeypatch.setattr(proctree.procstat, "stat", lambda pid: Stat("S", now[pid], 0, 0.0, 0))
     return left
 
 

@@ -100,6 +100,17 @@ def test_a_rank_that_stopped_is_marked_where_the_others_run_though_no_time_is_kn
     assert [(each.rank, each.says) for each in found.outliers] == [(7, "it is stopped")]
 
 
+def test_a_field_of_amounts_says_where_its_colour_ends_and_one_of_distances_does_not() -> None:
+    answer = made_ranks.answer(16)
+    for row in answer["ranks"]:
+        row["spent"]["delayed_s"] = 0.01
+    titles = {column.name: column.title for column in heat.heat(answer).columns}
+    assert titles["own"] == "own part of a step"
+    assert titles["no processor"] == "no processor was free, orange: 325 ms"
+    assert titles["still"] == "seconds since it moved, orange: 5 s"
+    assert titles["no processor"] in heat_svg.drawn(answer)
+
+
 @pytest.mark.parametrize("ranks", [1, 7, 512, 513, 12_288])
 def test_the_picture_rings_and_names_outliers_at_any_size(ranks: int) -> None:
     answer = made_ranks.answer(ranks)

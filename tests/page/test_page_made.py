@@ -13,14 +13,16 @@ from holdfast.page import pages, spent, words
 from holdfast.page.answers import answers
 from holdfast.page.costs import of_eviction, of_stop
 from holdfast.page.logs import SHOWN_LINES, first_error, pane
-from holdfast.page.pages import Frame, Log
+from holdfast.page.pages import Frame, Log, More
 from holdfast.page.stories import of_incident
 from holdfast.page.waterfall import MEANS, waterfall
+from holdfast.telemetry.analysis.alike_stacks import alike
 
 JOB: dict[str, Any] = ANSWERS["GET /jobs/{job}"]
 INCIDENT: dict[str, Any] = ANSWERS["GET /incidents/{number}"]
 NODE: dict[str, Any] = ANSWERS["GET /nodes/{node}"]
 TIME: dict[str, Any] = ANSWERS["GET /jobs/{job}/goodput"]
+CURVES: dict[str, Any] = ANSWERS["GET /jobs/{job}/curves"]
 WHY: dict[str, Any] = ANSWERS["GET /jobs/{job}/why"]
 RUNNING = {
     **JOB,
@@ -151,10 +153,15 @@ def test_whatever_is_quoted_stays_text(quoted: str) -> None:
     why = {**WHY, "headline": mark, "details": [mark], "exception": mark, "lines": [line]}
     log = Log(0, "stderr", 1, pane(mark.encode(errors="replace"), whole=True))
     node = {**NODE, "name": mark, "reason": mark, "rack": mark, "job": mark}
+    marked = {"incident": 1, "at_s": 1.0, "until_s": None, "says": mark}
+    shown = {"ranks": [0], "text": mark}
+    stood = {"attempt": 1, "stacks": [shown], "missing": [{"rank": 1, "why": mark}]}
     brake = {"on": True, "why": mark, "since_s": 0.0, "dry_run": False}
     made = [
-        pages.job(LIVE, job, [incident], why, TIME, log),
-        pages.incident(LIVE, mark, incident, {"lines": [line]}),
+        pages.job(LIVE, job, [incident], why, More(TIME, log, {**CURVES, "marks": [marked]})),
+        pages.incident(LIVE, mark, incident, {"lines": [line]}, alike({0: mark})),
+        pages.stacks_of(LIVE, mark, mark, stood),
+        pages.telling(LIVE, mark, {"words": mark, "says": "accuses", "to": mark}, "/nodes/x"),
         pages.jobs(LIVE, [job], pages.Fleet([node], brake)),
         pages.node(LIVE, node, {**why, "mind": mark}, mark),
         pages.eviction(LIVE, node, job, [node], [incident], "/nodes/x"),
@@ -174,7 +181,7 @@ def test_a_page_of_12288_ranks_is_made_in_no_time_that_a_reader_sees() -> None:
     ]
     job = {**RUNNING, "places": places, "ranks": 12_288}
     log = Log(0, "stderr", 1, pane(b"", whole=True))
-    html = pages.job(LIVE, job, [INCIDENT], WHY, TIME, log)
+    html = pages.job(LIVE, job, [INCIDENT], WHY, More(TIME, log, CURVES))
     assert html.count('class="cell') == 1_536 + len(job["standbys"])
     assert len(html) < 400_000
 
@@ -186,7 +193,8 @@ def test_every_template_and_file_of_the_page_is_installed_with_it() -> None:
 
 def test_where_the_time_of_a_job_went_is_told_with_what_each_bucket_is() -> None:
     log = Log(0, "stderr", 1, pane(b"", whole=True))
-    html = pages.job(LIVE, RUNNING, [INCIDENT], WHY, {**TIME, "not_known": ["of one"]}, log)
+    more = More({**TIME, "not_known": ["of one"]}, log, CURVES)
+    html = pages.job(LIVE, RUNNING, [INCIDENT], WHY, more)
     told = html[html.index("Where its time went") :]
     assert f"ETTR at least {TIME['ettr']:.3f}" in told
     assert TIME["buckets_s"].keys() <= spent.WORDS.keys()
@@ -195,4 +203,4 @@ def test_where_the_time_of_a_job_went_is_told_with_what_each_bucket_is() -> None
         assert words.duration(took_s) in told
     assert "Not known: of one." in told
     none = {**TIME, "buckets_s": {}, "ettr": None}
-    assert "Where its time went" not in pages.job(LIVE, RUNNING, [], WHY, none, log)
+    assert "Where its time went" not in pages.job(LIVE, RUNNING, [], WHY, more._replace(time=none))

@@ -11,6 +11,7 @@ import pytest
 
 from holdfast.bench.page import made as made_ranks
 from holdfast.page.draw import busy, grid, heat, moments, themes, timeline
+from holdfast.page.render import VIEW_MODULES
 
 STATIC = Path(__file__).parents[2] / "page" / "static"
 NODE = shutil.which("node")
@@ -71,7 +72,7 @@ def test_the_heat_map_is_laid_out_alike(ranks: int, each: int, racks: int) -> No
     )
     assert [column["name"] for column in its["columns"]] == [each.name for each in mine.columns]
     for one, other in zip(mine.columns, its["columns"], strict=True):
-        assert other["says"] == one.says
+        assert (other["says"], other["title"]) == (one.says, one.title)
         known = [share for share in one.shares if share is not None]
         assert [share for share in other["shares"] if share is not None] == pytest.approx(known)
     told = [(outlier.rank, outlier.says) for outlier in mine.outliers]
@@ -161,3 +162,9 @@ def test_nothing_is_loaded_from_elsewhere_and_nothing_becomes_markup() -> None:
             r"innerHTML|insertAdjacentHTML|document\.write|eval\(|https?:", text
         ), path
         assert all(each.startswith(".") for each in re.findall(r'from "([^"]+)"', text)), path
+
+
+def test_a_page_names_all_modules_of_its_pictures_at_once() -> None:
+    """One that lacks here is found by the browser only when another one asks for it."""
+    there = {each.stem for each in (STATIC / "views").glob("*.js")}
+    assert set(VIEW_MODULES) == there - {"worker"}

@@ -1,5 +1,7 @@
 """Routes about ranks at this moment, asked of a real driver whose nodes are scripted."""
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -139,9 +141,34 @@ async def test_however_many_look_it_is_made_once_in_a_while(
     await driver.submit()
     begun(driver)
     heard(driver, 10.0, 5)
-    for _ in range(20):
-        await driver.http.get("/v1alpha1/jobs/speech/ranks")
-    assert len(made) == 1
+    asked = (driver.http.get("/v1alpha1/jobs/speech/ranks") for _ in range(20))
+    told = {answer.content for answer in await asyncio.gather(*asked)}
+    await driver.http.get("/v1alpha1/jobs/speech/ranks")
+    assert (len(made), len(told)) == (1, 1)
+
+
+async def test_others_have_their_turn_while_an_answer_about_many_ranks_is_made() -> None:
+    turns: list[int] = []
+    seen: list[int] = []
+
+    def rows() -> Iterator[int]:
+        for number in range(2 * route.PIECE + 1):
+            seen.append(number)
+            yield number
+
+    async def other() -> None:
+        while len(seen) <= 2 * route.PIECE:
+            turns.append(len(seen))
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(other())
+    await asyncio.sleep(0)
+    work = route.Work()
+    found = await work.all_of(rows())
+    await beside
+    assert found == tuple(range(2 * route.PIECE + 1))
+    assert turns == [0, route.PIECE, 2 * route.PIECE]
+    assert work.took_s > 0
 
 
 def test_the_last_line_of_a_long_log_is_read_from_its_end(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from holdfast.driver.adapters.page.past import Past, last_of
 from holdfast.driver.adapters.rest import telling
+from holdfast.driver.adapters.rest.curves import curves
 from holdfast.driver.adapters.rest.goodput import goodput_of_job
 from holdfast.driver.adapters.rest.guard import meant
 from holdfast.driver.adapters.rest.jobs import job_of, told, view_of
@@ -25,6 +27,9 @@ from holdfast.page.pages import Log
 from holdfast.page.words import outcome
 
 Dict = dict[str, Any]
+
+LOG_WITHIN_S = 1.0
+"""The rest of the page does not wait longer for a node that hangs."""
 
 
 class Facts(Protocol):
@@ -61,6 +66,14 @@ class Facts(Protocol):
         ...
 
     async def story(self, job: str) -> Dict: ...
+
+    async def curves(self, job: str) -> Dict:
+        """Its loss, speed and memory."""
+        ...
+
+    async def spans(self, job: str, last_s: float) -> Past:
+        """What its ranks did last."""
+        ...
 
     async def nodes(self) -> list[Dict]: ...
 
@@ -127,6 +140,13 @@ class Here:
         control, known = self._control, job_of(self._control, job)
         return await _read(lambda: telling.story_of(control.journal, control.state, known))
 
+    async def curves(self, job: str) -> Dict:
+        return await _read(lambda: curves(job, self._control))
+
+    async def spans(self, job: str, last_s: float) -> Past:
+        root, age_s = self._control.settings.state, (await self.job(job))["age_s"]
+        return await asyncio.to_thread(last_of, root, job, age_s=age_s, last_s=last_s)
+
     async def nodes(self) -> list[Dict]:
         nodes = nodes_of(self._control)
         return [plain(node_view_of(self._control, nodes[name])) for name in sorted(nodes)]
@@ -159,7 +179,11 @@ class Here:
         log = RankLog(self._control, known, meant, rank, stream)
         try:
             await self._control.people.check(token, Right.READ_LOGS, job)
-            came = await log.read(-READ_BYTES) if meant <= newest else None
+            async with asyncio.timeout(LOG_WITHIN_S):
+                came = await log.read(-READ_BYTES) if meant <= newest else None
+        except TimeoutError:
+            why = f"the node of rank {rank} has not sent it within {LOG_WITHIN_S:g} s."
+            return none._replace(missing=why)
         except (Rebuff, TemporaryError) as error:
             return none._replace(missing=str(error))
         if came is None:

@@ -1,4 +1,4 @@
-"""The pages that show: jobs, a job, its story, an incident, nodes, a node, the brake."""
+"""The pages that show: jobs, a job, its story, an incident, nodes, a node, the brake; pictures."""
 
 from asyncio import to_thread
 from contextlib import suppress
@@ -7,11 +7,14 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from holdfast.driver.adapters.page import tracing
 from holdfast.driver.adapters.page.asked import Asked, alike, answered, with_forms
 from holdfast.driver.adapters.page.facts import Dict
 from holdfast.driver.adapters.rest.problems import Problem, not_found
 from holdfast.driver.people.access import NotAllowed, Right
 from holdfast.page import pages
+from holdfast.page.words import FINISHED
+from holdfast.telemetry.analysis import alike_stacks
 
 MOST_DIGITS = 8
 
@@ -30,8 +33,19 @@ async def job(asked: Asked) -> str:
     name = await seen(asked)
     found, incidents = await asked.facts.job(name), await asked.facts.incidents(name)
     why, time = await asked.facts.why_job(name), await asked.facts.goodput(name)
-    log = await _log(asked, found, incidents)
-    return await to_thread(pages.job, asked.frame(), found, incidents, why, time, log)
+    log, told = await _log(asked, found, incidents), await asked.facts.curves(name)
+    over = found["phase"] in FINISHED or not asked.facts.live
+    last = await tracing.ending(asked, found) if over else None
+    more = pages.More(time, log, told, last)
+    return await to_thread(pages.job, asked.frame(), found, incidents, why, more)
+
+
+async def picture(asked: Asked) -> Response:
+    return await tracing.picture(asked, await seen(asked), asked.request.path_params["view"])
+
+
+async def trace(asked: Asked) -> Response:
+    return await tracing.perfetto(asked, await seen(asked))
 
 
 async def _log(asked: Asked, found: Dict, incidents: list[Dict]) -> pages.Log:
@@ -88,8 +102,9 @@ async def incident(asked: Asked) -> str:
     found = {str(each["number"]): each for each in await asked.facts.incidents(name)}
     if number not in found:
         raise not_found("incident", number, found)
-    told = await asked.facts.story(name)
-    return await to_thread(pages.incident, asked.frame(), name, found[number], told)
+    told, one = await asked.facts.story(name), found[number]
+    stood = alike_stacks.alike({int(rank): text for rank, text in one["stacks"].items()})
+    return await to_thread(pages.incident, asked.frame(), name, one, told, stood)
 
 
 async def nodes(asked: Asked) -> str:
@@ -129,6 +144,8 @@ PATHS = {
     "/": alike(jobs),
     "/jobs/{job}": alike(job),
     "/jobs/{job}/story": alike(story),
+    "/jobs/{job}/trace": trace,
+    "/jobs/{job}/{view}.svg": picture,
     "/jobs/{job}/incidents/{number}": alike(incident),
     "/nodes": alike(nodes),
     "/nodes/{node}": node,

@@ -18,6 +18,7 @@ from holdfast.driver.adapters.rest import (
     brake,
     calibrations,
     codes,
+    curves,
     diagnoses,
     digests,
     docs,
@@ -62,9 +63,19 @@ def routes() -> Iterator[BaseRoute]:
     """As their modules made them, each with its whole path: `include_router` would have every
     signature read once more when the first request comes, .03 s of a driver's start.
     """
-    of_jobs = (jobs, ranks, attempts, logs, spans, stacks, stories, evidence, facts, goodput)
+    of_jobs = (jobs, ranks, curves, attempts, logs, spans, stacks, stories, evidence)
     of_nodes = (nodes, diagnoses, calibrations, brake)
-    for module in (*of_jobs, *of_nodes, incidents, digests, webhooks, events, codes):
+    for module in (
+        *of_jobs,
+        facts,
+        goodput,
+        *of_nodes,
+        incidents,
+        digests,
+        webhooks,
+        events,
+        codes,
+    ):
         yield from module.router.routes
     yield from system.schema_router.routes
     yield from system.router.routes
@@ -81,12 +92,13 @@ def make_app(control: Control) -> FastAPI:
     )
     app.state.control = control
     app.state.metrics = Metrics()
-    app.state.rank_answers = {}
+    app.state.rank_answers = ranks.Kept()
     app.add_middleware(Counted, requests=app.state.metrics.requests)
     app.state.pages = Pages(control, events.written)
     app.state.sampler = stacks.Sampler(control)
     app.state.facts = Here(control)
     app.state.crowd = Crowd(control.clock)
+    app.state.endings = {}
     app.state.sessions = Sessions(_own_token(control.settings), control.clock)
     problems.install(app)
     app.router.routes += routes()

@@ -88,7 +88,9 @@ def checked_end(to: Any) -> dict[str, Any]:
 
 def checked_version(version: Any) -> int | None:
     """The number, if it is one; None for the newest. Raises `BadDocument`."""
-    if version is None or (type(version) is int and 1 <= version <= MAX_SEQUENCE):
+    if version is None:
+        return None
+    if type(version) is int and 1 <= version <= MAX_SEQUENCE:
         return version
     why = f"{shown(version)} is not the number of a version of a job."
     fix = "Send a whole number from 1, or leave it out for the newest."

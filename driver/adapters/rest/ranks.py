@@ -1,14 +1,16 @@
 """Routes about a job's ranks at this moment: a row each, and how they lie in dp x pp x tp.
 
-An answer about 12,288 ranks takes a part of a second of the driver's loop to make. So what was made
-is kept, and given to whoever asks, for SHARE times as long as it took: however many look, the loop
-gives no more than that share of its time.
+An answer about 12,288 ranks takes a part of a second of the driver's loop to make. So it is made in
+pieces, between which all else has its turn; and what was made is kept, and given to whoever asks,
+for SHARE times as long as it took: however many look, the loop gives no more than that of its time.
 """
 
 import asyncio
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from fastapi import APIRouter, Depends, Request, Response
@@ -22,10 +24,14 @@ from holdfast.driver.watch.rank_rows import Moment, RankRow
 from holdfast.protocol.topology import Axis, Topology
 from holdfast.telemetry.analysis.hang import Wait
 
+T = TypeVar("T")
+
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"], dependencies=[Depends(person)])
 
 SHARE = 20
 """An answer is kept 20 times as long as it took: .05 of a core."""
+PIECE = 1_024
+"""Ranks: about 10 ms of the loop."""
 LINES_OF = 16
 """Ranks of a job up to which the last line of each is read, where its logs are here: more files
 are no glance."""
@@ -71,25 +77,53 @@ class View3d(msgspec.Struct, frozen=True, kw_only=True):
 async def ranks(job: str, control: Driver, request: Request) -> Any:
     """One row a rank: where, how far, what it does, for whom it waits, where its time went lately,
     and what detectors hold against it. `spent` is null before the second look."""
-    return await _kept(request, f"ranks of {job}", lambda: _ranks(control, job))
+    kept: Kept = request.app.state.rank_answers
+    return await kept.answer(f"ranks of {job}", lambda work: _ranks(control, job, work))
 
 
 @router.get("/{job}/view3d", dependencies=[NO_PARAMETERS])
 async def view3d(job: str, control: Driver, request: Request) -> Any:
     """Where each rank stands in dp x pp x tp, and who waits for whom."""
-
-    async def made() -> View3d:
-        return view3d_of(moment_of(control, job_of(control, job)))
-
-    return await _kept(request, f"view3d of {job}", made)
+    kept: Kept = request.app.state.rank_answers
+    return await kept.answer(f"view3d of {job}", lambda work: _view3d(control, job, work))
 
 
 # ---------------------------------------------------------------- what is answered
 
 
-async def _ranks(control: Control, name: str) -> Ranks:
+class Work:
+    """What the loop is given to do for an answer, a piece at a time; `took_s`: all pieces."""
+
+    def __init__(self) -> None:
+        self.took_s = 0.0
+
+    @contextmanager
+    def piece(self) -> Iterator[None]:
+        began_s = time.perf_counter()
+        yield
+        self.took_s += time.perf_counter() - began_s
+
+    async def all_of(self, made: Iterator[T]) -> tuple[T, ...]:
+        """What is made when it is asked for; others have their turn in between."""
+        found: list[T] = []
+        while True:
+            before = len(found)
+            with self.piece():
+                found += islice(made, PIECE)
+            if len(found) - before < PIECE:
+                return tuple(found)
+            await asyncio.sleep(0)
+
+
+async def _view3d(control: Control, name: str, work: Work) -> View3d:
+    now = await moment_of(control, job_of(control, name), work)
+    placed = await work.all_of(_placed(row, now.topology) for row in now.ranks)
+    return view3d_of(now, placed)
+
+
+async def _ranks(control: Control, name: str, work: Work) -> Ranks:
     job = job_of(control, name)
-    now = moment_of(control, job)
+    now = await moment_of(control, job, work)
     if 0 < len(now.ranks) <= LINES_OF:
         lines = await asyncio.to_thread(_last_lines, control, job)
         rows = (replace(row, last_line=lines.get(row.rank, "")) for row in now.ranks)
@@ -97,20 +131,24 @@ async def _ranks(control: Control, name: str) -> Ranks:
     return now
 
 
-def moment_of(control: Control, job: Job) -> Ranks:
+async def moment_of(control: Control, job: Job, work: Work) -> Ranks:
     """The job at this moment; without ranks a sentence says why."""
-    seen = control.watch.moment(job.name)
-    if seen is None:
+    with work.piece():
+        found = control.watch.moment(job.name)
+    if found is None:
         nothing = f"{job.name} has no ranks now: it is {job.phase.value}."
         none = Moment(job=job.name, now_s=control.now(), step=0)
         return Ranks(**msgspec.structs.asdict(none), attempt=job.attempt, nothing=nothing)
+    seen, rows = found
+    ranks = await work.all_of(rows)
     nodes = control.state.nodes
-    here = sorted({row.node for row in seen.ranks})
+    here = sorted({row.node for row in ranks})
     racks = {name: nodes[name].rack for name in here if name in nodes and nodes[name].rack}
-    return Ranks(**msgspec.structs.asdict(seen), attempt=job.attempt, racks=racks)
+    told = {**msgspec.structs.asdict(seen), "ranks": ranks}
+    return Ranks(**told, attempt=job.attempt, racks=racks)
 
 
-def view3d_of(now: Ranks) -> View3d:
+def view3d_of(now: Ranks, placed: tuple[Placed, ...]) -> View3d:
     """Pure."""
     shape = now.topology
     return View3d(
@@ -120,7 +158,7 @@ def view3d_of(now: Ranks) -> View3d:
         order=shape.order,
         declared=now.declared,
         quiet_s=now.quiet_s,
-        ranks=tuple(_placed(row, shape) for row in now.ranks),
+        ranks=placed,
         waits=now.waits,
         ends=now.ends,
         why=now.why,
@@ -166,15 +204,34 @@ class Answer(NamedTuple):
     until_s: float
 
 
-async def _kept(request: Request, name: str, make: Callable[[], Any]) -> Response:
-    """What was made lately, or what is made now. `Problem`s are of whoever asks."""
-    answers: dict[str, Answer] = request.app.state.rank_answers
-    now_s = time.monotonic()
-    known = answers.get(name)
-    if known is None or known.until_s < now_s:
-        body = msgspec.json.encode(await make())
-        took_s = time.monotonic() - now_s
-        for over in [each for each, answer in answers.items() if answer.until_s < now_s]:
-            del answers[over]
-        known = answers[name] = Answer(body, now_s + SHARE * took_s)
-    return Response(known.body, media_type="application/json")
+class Kept:
+    """Of one driver. Who asks for what is being made waits for that."""
+
+    def __init__(self) -> None:
+        self._answers: dict[str, Answer] = {}
+        self._making: dict[str, asyncio.Task[Answer]] = {}
+
+    async def answer(self, name: str, make: Callable[[Work], Awaitable[Any]]) -> Response:
+        """What was made lately, or what is made now. `Problem`s are of whoever asks."""
+        known = self._answers.get(name)
+        if known is None or known.until_s < time.monotonic():
+            known = await asyncio.shield(self._made(name, make))  # who leaves ends it for nobody
+        return Response(known.body, media_type="application/json")
+
+    def _made(self, name: str, make: Callable[[Work], Awaitable[Any]]) -> "asyncio.Task[Answer]":
+        task = self._making.get(name)
+        if task is None:
+            task = self._making[name] = asyncio.ensure_future(self._make(name, make))
+            task.add_done_callback(lambda _: self._making.pop(name, None))
+        return task
+
+    async def _make(self, name: str, make: Callable[[Work], Awaitable[Any]]) -> Answer:
+        work = Work()
+        told = await make(work)
+        with work.piece():
+            body = msgspec.json.encode(told)
+        now_s = time.monotonic()
+        for over in [each for each, answer in self._answers.items() if answer.until_s < now_s]:
+            del self._answers[over]
+        made = self._answers[name] = Answer(body, now_s + SHARE * work.took_s)
+        return made

@@ -152,6 +152,7 @@ REFUSALS: dict[str, Refusals] = {
     "GET /jobs/{job}/progress": _PERSON | _NO_JOB,
     "GET /jobs/{job}/ranks": _PERSON | _NO_JOB,
     "GET /jobs/{job}/view3d": _PERSON | _NO_JOB,
+    "GET /jobs/{job}/curves": _PERSON | _NO_JOB,
     "GET /jobs/{job}/attempts": _PERSON | _NO_JOB,
     "GET /jobs/{job}/ranks/{rank}/logs": _PERSON
     | _NO_JOB

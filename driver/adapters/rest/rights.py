@@ -16,6 +16,7 @@ RIGHTS: dict[str, Right] = {
     "GET /jobs/{job}/progress": Right.SEE_JOB,
     "GET /jobs/{job}/ranks": Right.SEE_JOB,
     "GET /jobs/{job}/view3d": Right.SEE_JOB,
+    "GET /jobs/{job}/curves": Right.SEE_JOB,
     "GET /jobs/{job}/attempts": Right.SEE_JOB,
     "GET /jobs/{job}/ranks/{rank}/logs": Right.READ_LOGS,
     "GET /jobs/{job}/spans": Right.SEE_JOB,

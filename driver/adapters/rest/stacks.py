@@ -121,13 +121,17 @@ class Sampler:
 async def take_stacks(job: str, request: Request, control: Driver) -> StacksView:
     """Take the stacks of ranks that run, now. Nothing is stopped, and nothing written down."""
     body = await read_json(request)
-    ranks = checked_ranks(body.get("ranks") if isinstance(body, dict) else None)
-    found = job_of(control, job)
+    ranks = body.get("ranks") if isinstance(body, dict) else None
+    return await taken(control, request.app.state.sampler, job, ranks)
+
+
+async def taken(control: Control, sampler: Sampler, job: str, asked: Any) -> StacksView:
+    """Of whoever asks: the page has a form for it. Raises `BadDocument`, `Problem`."""
+    ranks, found = checked_ranks(asked), job_of(control, job)
     if not found.seats:
         raise not_running(job, found.phase.value)
     if (rank := max(ranks)) >= found.world_size:
         raise no_rank(job, found.world_size, rank)
-    sampler: Sampler = request.app.state.sampler
     return await sampler.take(found, ranks)
 
 

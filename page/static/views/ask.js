@@ -1,9 +1,11 @@
 // One question to the driver, on the page's own cookie.
 
 /** The answer. Throws with a sentence, and the status where there is one. */
-export async function ask(url, signal) {
-  const answer = await fetch(url, { credentials: "same-origin", cache: "no-store", signal });
-  if (answer.ok) return answer.json();
+export const ask = async (url) => (await asked(url)).json();
+
+async function asked(url) {
+  const answer = await fetch(url, { credentials: "same-origin", cache: "no-store" });
+  if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
   throw Object.assign(new Error(problem.detail || `the driver answered ${answer.status}`), { status: answer.status });
 }
@@ -11,17 +13,18 @@ export async function ask(url, signal) {
 export const routeOf = (job, name) => `/v1alpha1/jobs/${encodeURIComponent(job)}/${name}`;
 
 let worker = null;
-let asked = 0;
+let count = 0;
 const waiting = new Map();
 
-/** The same, asked and made ready by a worker. `as`: one of its MAKES. */
-export function askBeside(url, as) {
+/** The same, made ready by a worker, which begins while the driver answers. `as`: one of its MAKES. */
+export async function askBeside(url, as) {
   worker ??= begun();
-  asked += 1;
-  const id = asked;
+  const data = await (await asked(url)).arrayBuffer();
+  count += 1;
+  const id = count;
   return new Promise((done, failed) => {
     waiting.set(id, { done, failed });
-    worker.postMessage({ id, url, as });
+    worker.postMessage({ id, data, as }, [data]);
   });
 }
 
@@ -30,7 +33,7 @@ function begun() {
   made.onmessage = ({ data: { id, told, error } }) => {
     const { done, failed } = waiting.get(id);
     waiting.delete(id);
-    if (error) failed(Object.assign(new Error(error.message), { status: error.status }));
+    if (error) failed(new Error(error));
     else done(told);
   };
   made.onerror = () => {

@@ -50,9 +50,10 @@ export function digest(answer) {
     state: states.index,
     states: states.words,
     verdicts: new Map(ranks.flatMap((row, at) => (row.verdict ? [[at, row.verdict]] : []))),
-    columns: columns.map(({ name, says, values, shares }) => ({
+    columns: columns.map(({ name, says, title, values, shares }) => ({
       name,
       says,
+      title,
       values: Float32Array.from(values, (value) => value ?? Number.NaN),
       levels: Uint8Array.from(shares, (share) => (share === null || share === undefined ? UNKNOWN : Math.round((share + 1) * MIDDLE))),
     })),
@@ -134,11 +135,11 @@ function relative(name, says, values, roles) {
   });
   const known = off.filter((each) => each !== null).map(Math.abs);
   const end = Math.max(LEAST, known.length ? SPREADS * 1.4826 * median(known) : 0);
-  return { name, says, values, shares: off.map((each) => (each === null ? null : clipped(each / end))) };
+  return { name, says, title: says, values, shares: off.map((each) => (each === null ? null : clipped(each / end))) };
 }
 
 function absolute(name, says, values, end) {
-  return { name, says, values, shares: values.map((value) => (value === null ? null : clipped(value / end))) };
+  return { name, says, title: `${says}, orange: ${seconds(end)}`, values, shares: values.map((value) => (value === null ? null : clipped(value / end))) };
 }
 
 const clipped = (share) => Math.max(-1, Math.min(1, share));

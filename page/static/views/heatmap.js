@@ -68,7 +68,7 @@ class Heatmap {
     const count = `${found.count.toLocaleString("en")} ranks`;
     const window = windowS ? ` over the last ${windowS.toPrecision(3)} s` : "";
     const nothing = found.nothing || "There are no ranks.";
-    put(this.head, found.count ? `${count}; step ${found.step.toLocaleString("en")}${window}. Blue: less than its role, orange: more, ringed: named below.` : nothing);
+    put(this.head, found.count ? `${count}; step ${found.step.toLocaleString("en")}${window}. Blue: less than its role, orange: more; where an amount is named, none is pale and so much orange. Ringed: named below.` : nothing);
     const told = outliers.slice(0, NAMED).map((each) => [`rank ${each.rank} on ${each.node}:`, each.says]);
     if (outliers.length > NAMED) told.push([`and ${(outliers.length - NAMED).toLocaleString("en")} more`, "that are ringed"]);
     if (!told.length && found.count) told.push(["", "no rank differs from the others of its role"]);
@@ -204,8 +204,8 @@ class Heatmap {
   }
 
   nameOf(column) {
-    const { name, says } = this.found.columns[column];
-    return this.slot >= NAME_PX ? says : name;
+    const { name, title } = this.found.columns[column];
+    return this.slot >= NAME_PX ? title : name;
   }
 
   /** Cells with a line round each, and the rank in it. */
@@ -295,6 +295,10 @@ class Heatmap {
     if (!item) return this.first();
     const row = this.found.order[item.at + dx + dy * this.found.line];
     return row === undefined ? item : { row, column: item.column, at: item.at + dx + dy * this.found.line };
+  }
+
+  rankOf({ row }) {
+    return this.found.rank[row];
   }
 
   says({ row, column }) {

@@ -10,7 +10,7 @@ const OF_SCREEN = 0.6;
 /**
  * `picture`: { size() -> [width, height], draw(context, stage), pick(x, y) -> item | null,
  * step(item, dx, dy) -> item | null, says(item) -> text, chosen(item), high(width, most) -> pixels
- * that it needs on a canvas so wide, most: CSS pixels a pixel of the picture }.
+ * that it needs on a canvas so wide, most: CSS pixels a pixel of the picture, rankOf(item) -> rank }.
  */
 export class Stage {
   constructor(figure, picture, { label, xOnly = false } = {}) {
@@ -21,6 +21,7 @@ export class Stage {
     this.item = null;
     this.pointers = new Map();
     this.frameMs = [];
+    this.drawn = new Promise((done) => (this.isDrawn = done)); // with something to show
     this.aborted = new AbortController();
     this.box = document.createElement("div");
     this.box.className = "view-box";
@@ -33,7 +34,11 @@ export class Stage {
     this.said = document.createElement("p");
     this.said.className = "view-said";
     this.said.setAttribute("aria-live", "polite");
-    this.box.append(this.canvas, this.said);
+    this.stack = document.createElement("button");
+    this.stack.type = "button";
+    this.stack.hidden = true;
+    this.stack.addEventListener("click", () => document.dispatchEvent(new CustomEvent("holdfast:stack", { detail: { rank: this.rank } })));
+    this.box.append(this.canvas, this.said, this.stack);
     figure.append(this.box);
     this.context = this.canvas.getContext("2d");
     this.listen();
@@ -97,6 +102,7 @@ export class Stage {
       this.bound();
       this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
       this.picture.draw(this.context, this);
+      if (this.picture.found) this.isDrawn();
       this.frameMs.push(performance.now() - began);
       if (this.frameMs.length > 600) this.frameMs.splice(0, 300);
     });
@@ -137,7 +143,16 @@ export class Stage {
     const said = item ? this.picture.says(item) : "";
     if (this.said.textContent !== said) this.said.textContent = said;
     if (item && shows) this.show(item);
+    if (item) this.offer(this.picture.rankOf?.(item));
     this.changed();
+  }
+
+  /** A button for the stack of the rank that was pointed at last, where the page takes stacks. */
+  offer(rank) {
+    if (rank === undefined || !document.querySelector("form#stacks[data-job]")) return;
+    this.rank = rank;
+    this.stack.textContent = `Stack of rank ${rank}`;
+    this.stack.hidden = false;
   }
 
   /** Bring an item into sight. */

@@ -283,6 +283,10 @@ class Timeline {
     return [0, this.found.bars.line[at] * this.tall];
   }
 
+  rankOf({ at }) {
+    return this.found.bars.spans[at]?.rank;
+  }
+
   says({ at }) {
     const span = this.found.bars.spans[at];
     if (!span) return "";

@@ -325,6 +325,10 @@ class View3d {
     if (this.answer) this.describe();
   }
 
+  rankOf({ rank }) {
+    return rank;
+  }
+
   says({ rank }) {
     const each = this.answer.ranks[this.found.placeOf.get(rank)];
     const [dp, pp, tp] = each.at;

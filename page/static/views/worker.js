@@ -1,15 +1,14 @@
-// Asks the driver, and makes of its answers what is shown, beside the page's own thread.
+// Makes of the driver's answers what is shown, beside the page's own thread.
 
-import { ask } from "./ask.js";
 import { digest } from "./heat.js";
 
 const MAKES = { heat: digest };
 
-onmessage = async ({ data: { id, url, as } }) => {
+onmessage = ({ data: { id, data, as } }) => {
   try {
-    const [told, arrays] = MAKES[as](await ask(url));
+    const [told, arrays] = MAKES[as](JSON.parse(new TextDecoder().decode(data)));
     postMessage({ id, told }, arrays);
   } catch (error) {
-    postMessage({ id, error: { message: error.message, status: error.status } });
+    postMessage({ id, error: error.message });
   }
 };

@@ -1,0 +1,77 @@
+"""What ranks did, as files: pictures of a job that is over, and one that Perfetto reads.
+
+Used by `reading`. A picture is that of `holdfast heatmap`, `timeline` and `view3d`, of the same
+traces; the other file is that of `holdfast trace export`.
+"""
+
+import time
+from asyncio import to_thread
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from starlette.responses import Response
+
+from holdfast.driver.adapters.page.asked import Asked
+from holdfast.driver.adapters.page.past import Past
+from holdfast.driver.adapters.rest.problems import Problem, not_found
+from holdfast.page import ended
+from holdfast.page.draw import themes
+from holdfast.page.ended import LAST_S, Ended
+from holdfast.traces.perfetto import trace
+
+PERFETTO = "application/x-protobuf"
+TRACE_S = 60.0
+"""As the interface has it where no time is named."""
+GOOD_FOR_S = 30.0
+"""The last spans of a job come some seconds after its end."""
+MOST = 4
+"""Jobs of which pictures are kept: of many ranks each may be tens of megabytes."""
+
+
+class _Kept(NamedTuple):
+    until_s: float
+    ended: Ended
+
+
+Kept = dict[str, _Kept]
+
+
+async def ending(asked: Asked, job: Mapping[str, Any]) -> Ended:
+    """What the last seconds of a job that is over were, read once for all who look."""
+    kept: Kept = asked.request.app.state.endings
+    now_s, name = time.monotonic(), job["name"]
+    known = kept.get(name)
+    if known is None or known.until_s < now_s:
+        past = await asked.facts.spans(name, max(LAST_S.values()))
+        known = _Kept(now_s + GOOD_FOR_S, await to_thread(_made, past, job))
+        while len(kept) >= MOST:
+            del kept[next(iter(kept))]
+        kept[name] = known
+    return known.ended
+
+
+def _made(past: Past, job: Mapping[str, Any]) -> Ended:
+    heat, lines = (past.answer(LAST_S[view]) for view in ("heatmap", "timeline"))
+    return ended.of(heat, lines, job)
+
+
+async def picture(asked: Asked, name: str, view: str) -> Response:
+    """Raises `Problem` (404) where there is no such picture of the job."""
+    made = await ending(asked, await asked.facts.job(name))
+    draw: Callable[..., str] | None = made.drawn.get(view)
+    if draw is None:
+        raise not_found("picture", view, made.drawn)
+    theme = themes.DARK if asked.request.query_params.get("dark") else themes.LIGHT
+    return Response(await to_thread(draw, theme=theme), media_type="image/svg+xml")
+
+
+async def perfetto(asked: Asked, name: str) -> Response:
+    """Of the last minute. Raises `Problem` (404) where none of it is kept."""
+    past = await asked.facts.spans(name, TRACE_S)
+    if not past.found.spans:
+        fix = "What there is: holdfast trace ls"
+        raise Problem(404, f"no spans of the last minute of {name} are kept.", fix=fix)
+    data = await to_thread(lambda: b"".join(trace(past.found.spans)))
+    saved = f"attachment; filename*=UTF-8''{quote(name, safe='')}.pftrace"
+    return Response(data, media_type=PERFETTO, headers={"Content-Disposition": saved})
