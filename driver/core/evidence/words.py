@@ -108,6 +108,8 @@ def in_turn(case: Case) -> str:
 
 def same_again(case: Case) -> str:
     """Why another restart would not help, as the end of a job has it."""
+    if case.fault is FaultClass.FIGURES:
+        return "it came again at the same step, which is of the data or the code"
     nodes = len({fact.about.node for fact in case.recurred} | {case.node})
     if case.fault is FaultClass.STOOD:
         also = ", also on another node" if nodes > 1 else ""
