@@ -35,7 +35,7 @@ def hopeless(job: Job, fault: Fault) -> str:
     if any(fact.held_for is Hypothesis.USER for fact in _told(job)):
         return "steps that were done again led to the same before"
     if (tries := len(replays(job))) >= TRIES:
-        return f"it came again, though it was started from before it {times(tries)}"
+        return f"it came again, though the job was started from before it {times(tries)}"
     if fault.sound is None or not known_points.sound(job, fault.sound):
         upto = "" if fault.sound is None else f" up to step {fault.sound}"
         return f"no checkpoint{upto}, from before it, is known to be kept"

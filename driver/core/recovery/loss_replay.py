@@ -37,7 +37,7 @@ def recover(turn: Turn, job: Job, fault: Fault) -> None:
 def _left_alone(turn: Turn, job: Job, fault: Fault) -> str:
     """Why nothing is done; "" where the job is to go back, or to end."""
     if job.plan.on_bad_loss == "tell":
-        return "recovery.onBadLoss is tell"
+        return "nothing is done, for recovery.onBadLoss is tell"
     if job.plan.on_bad_loss == "fail":
         return ""
     table = hypotheses.judge(case_of(turn, job, fault))
