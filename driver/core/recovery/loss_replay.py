@@ -55,7 +55,7 @@ def _leave(turn: Turn, job: Job, fault: Fault, why: str) -> None:
 
 
 def _upper(why: str) -> str:
-    return f"{why[:1].upper()}{why[1:]}: the job goes on as it is"
+    return f"{why[:1].upper()}{why[1:]}; the job goes on as it is"
 
 
 def passed(turn: Turn, job: Job, reached: int) -> None:
