@@ -32,7 +32,7 @@ class Losses(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(run: RunPaths, job: str) -> Losses:
-    """All losses of `job`. A step that was trained twice, or by two replicas, has to agree. One that
+    """All losses of `job`. A step that was trained twice, or by two replicas, has to agree. What
     was no number is passed over: a job that went back for it has another one in its place."""
     by_step: dict[int, str] = {}
     disputed: set[int] = set()

@@ -126,7 +126,7 @@ def test_what_comes_again_at_the_same_step_is_the_scripts_and_the_job_goes_on() 
     answered(life)
     no_number(life)
     assert (life.job.attempt, life.phase) == (2, Phase.RUNNING)
-    assert "came again at the same step, which is of the data or the code: with the batches" in life.whys[-1]
+    assert "came again at the same step, which is of the data or the code: with" in life.whys[-1]
     assert "the job goes on as it is" in life.whys[-1]
     life.progress(130)
     assert "passing" not in life.whys[-1]

@@ -4,10 +4,9 @@ from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import Bearing, Fact, FaultClass
 from holdfast.protocol.counts import plural, times
 
-
 SAME_STEP = (
-    "it came again at the same step, which is of the data or the code: with the batches of the next "
-    "200 to 500 steps left out, as PaLM's were, it may get past"
+    "it came again at the same step, which is of the data or the code: with the batches of the "
+    "next 200 to 500 steps left out, as PaLM's were, it may get past"
 )
 """Chowdhery et al. 2022, 5.1: started 100 steps before a spike, and left so many out, they had none
 there again; the same batches made none where they came in another state."""
