@@ -17,7 +17,7 @@ class Line(msgspec.Struct, frozen=True):
 
     step: int
     loss_hex: str
-    loss: float
+    loss: float | None  # None: it was no number
 
 
 class Losses(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,7 +32,8 @@ class Losses(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read(run: RunPaths, job: str) -> Losses:
-    """All losses of `job`. A step that was trained twice, or by two replicas, has to agree."""
+    """All losses of `job`. A step that was trained twice, or by two replicas, has to agree. What
+    was no number is passed over: a job that went back for it has another one in its place."""
     by_step: dict[int, str] = {}
     disputed: set[int] = set()
     for file in sorted(run.job(job).glob("attempt_*/rank_*/metrics.jsonl"), key=_attempt_and_rank):
@@ -63,7 +64,8 @@ def first_difference(one: Losses, other: Losses) -> int | None:
 def _lines(file: Path) -> list[Line]:
     """Whole lines only: a rank that was killed may have left half of one at the end."""
     whole, _, _ = file.read_bytes().rpartition(b"\n")
-    return [msgspec.json.decode(line, type=Line) for line in whole.splitlines() if line]
+    lines = (msgspec.json.decode(line, type=Line) for line in whole.splitlines() if line)
+    return [line for line in lines if line.loss is not None]
 
 
 def _attempt_and_rank(file: Path) -> tuple[int, int]:

@@ -55,7 +55,7 @@ class Kind(StrEnum):
     PRESSURE = "pressure"  # 27, 28: the host is short of something
     SLOW = "slow"  # 11 to 13: a rank, or a node's, hold their peers up; report only
     SILENT_CORRUPTION = "silent-corruption"  # 10: replicas differ that were equal; report only
-    LOSS = "loss"  # 9: it is no number, or jumps; report only
+    LOSS = "loss"  # 9: it is no number, or jumps
     TRAFFIC = "traffic"  # 14, 17: a node's changes its shape while steps go on; report only
     KEEPS_PACE = "keeps-pace"  # and nobody does any more
 
@@ -153,5 +153,6 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     one_way: bool = False  # of these: only the first told that it cannot reach the other
     spot: str = ""  # of a standstill: where in the script, "" where a restart leads elsewhere
     fix: str = ""  # which option would have let it go on
+    sound: int | None = None  # of a bad loss: the last step whose state is surely not of it
     stuck: bool = False  # of a standstill: nobody works on anything, all wait
     doubt: str = ""  # why it may be no fault, and will be over by itself

@@ -161,6 +161,10 @@ class Recovery(Model):
     """For nodes lost, ranks killed, hangs."""
     user: Budget = Budget()
     """For exceptions of the user's code."""
+    on_bad_loss: Literal["rollback", "tell", "fail"] = "rollback"
+    """What follows where the loss stays no number on all ranks that tell one. `rollback`: the job
+    starts from what it saved before, and goes on as it is where that led to the same; `fail`: it
+    ends there; `tell`: nothing is done."""
 
 
 class Timeouts(Model):

@@ -379,6 +379,15 @@ class PeerProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     receives_done: int = 0
 
 
+class BadLoss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A loss that is no number (NaN or infinite), as its rank told it. Steps are the script's."""
+
+    told: int  # so often in a row
+    since: int  # the step of the first of them
+    good: int = 0  # the step of the last one before, which was a number
+    goods: int = 0  # how many were numbers since the rank's start
+
+
 class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A rank as the daemon sees it: its ring, and its process from outside."""
 
@@ -394,6 +403,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     groups: tuple[GroupProgress, ...] = ()
     peers: tuple[PeerProgress, ...] = ()
     loss: float | None = None
+    bad_loss: BadLoss | None = None  # while it is no number
     tokens: int = 0  # so far, of this rank's replica
     still_s: float = 0.0  # since what the ring says of progress last changed
     silent_s: float = 0.0  # since the rank's own pulse last moved; it stops with the process

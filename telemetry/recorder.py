@@ -4,6 +4,7 @@ Called by the hooks and by the user-facing functions of `holdfast.telemetry`, in
 Must not wait; each count has one writer (collectives: whoever enqueues; done: one at a time).
 """
 
+import math
 import threading
 import time
 from collections import deque
@@ -40,6 +41,7 @@ class Recorder:
         self.step = 0
         self._tokens = 0
         self._loss: float | None = None
+        self._losses_good = self._losses_bad = 0  # numbers told, and in a row what is none
         self._phase = 0
         self._partial = 0
         self._waiting = False
@@ -174,9 +176,24 @@ class Recorder:
         if not self._explicit_steps:
             self._explicit_steps = self._numbered = True
             self.known("step numbers")
-        self._loss = loss if loss is not None else self._loss
+        if loss is not None:
+            self._tells_loss(max(0, step), loss)
         self._tokens = tokens if tokens is not None else self._tokens
         self._set_step(step)
+
+    def _tells_loss(self, step: int, loss: float) -> None:
+        """Keeps since when it is no number: a reader sees only some of the steps."""
+        self._loss = loss
+        if math.isfinite(loss):
+            self._losses_good, self._losses_bad = self._losses_good + 1, 0
+            self.ring.word(schema.LOSS_BADS, 0)
+            self.ring.word(schema.LOSS_GOOD, step)
+            self.ring.word(schema.LOSS_GOODS, self._losses_good)
+            return
+        if not self._losses_bad:
+            self.ring.word(schema.LOSS_SINCE, step)
+        self._losses_bad += 1
+        self.ring.word(schema.LOSS_BADS, self._losses_bad)
 
     def _set_step(self, step: int) -> None:
         self.step = step

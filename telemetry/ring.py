@@ -14,6 +14,7 @@ from pathlib import Path
 
 from holdfast.kit.files import beside
 from holdfast.protocol.messages import (
+    BadLoss,
     Collective,
     GroupProgress,
     PeerProgress,
@@ -222,6 +223,7 @@ class RingReader:
             step=step,
             tokens=tokens,
             loss=None if math.isnan(loss) and math.copysign(1, loss) > 0 else loss,
+            bad_loss=self._bad_loss(),
             phase=self._phase_name(phase - 1) if phase else "",
             groups=tuple(self._group(slot) for slot in range(groups)),
             peers=tuple(self._peer(slot) for slot in range(peers)),
@@ -240,6 +242,16 @@ class RingReader:
             ran_s=ran_s,
             waited_s=waited_s,
             paused_s=paused_s,
+        )
+
+    def _bad_loss(self) -> BadLoss | None:
+        if not (told := self._word(schema.LOSS_BADS)):
+            return None
+        return BadLoss(
+            told=told,
+            since=self._word(schema.LOSS_SINCE),
+            good=self._word(schema.LOSS_GOOD),
+            goods=self._word(schema.LOSS_GOODS),
         )
 
     def _below(self, slots: int, said: int, what: str) -> int:

@@ -54,6 +54,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     suspend: bool = False
     deadline_s: float | None = None
     ttl_s: float | None = None
+    on_bad_loss: str = "rollback"  # or "tell", or "fail"
     log_rules: tuple[tuple[str, str], ...] = ()  # pattern and "report", "restart" or "suspect"
     spec: bytes = b""  # the whole spec as JSON, for people; the core never looks inside
 

@@ -21,7 +21,7 @@ from holdfast.driver.core.events import (
     RanksLeft,
     Reached,
 )
-from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.faults import bad_loss, incidents
 from holdfast.driver.core.state.model import Incident, Job, State
 from holdfast.driver.follow.guard import Guard
 from holdfast.driver.follow.patience import patience_of
@@ -198,6 +198,7 @@ def expectation(job: Job) -> Expectation:
         pause_max_s=job.plan.pause_max_s,
         stuck_max_s=job.plan.stuck_max_s,
         spots=patience_of(job.facts, job.since_s),
+        loss_again=bad_loss.replayed(job),
         best_step=job.best_step,
         log_rules=job.plan.log_rules,
     )

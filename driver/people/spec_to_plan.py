@@ -28,6 +28,7 @@ def plan_of(job: jobspec.TrainingJob, paths: RunPaths, *, life: str) -> Plan:
         topology=spec.sized(),
         infrastructure=_budget(spec.recovery.infrastructure),
         user=_budget(spec.recovery.user),
+        on_bad_loss=spec.recovery.on_bad_loss,
         start_s=spec.timeouts.start_s,
         hang_floor_s=spec.timeouts.hang_floor_s,
         first_step_s=spec.timeouts.first_step_s,

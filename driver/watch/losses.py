@@ -1,7 +1,7 @@
-"""A loss that is no number, or far above what it was (faults.md, 9): a report. Pure.
+"""A loss that stays no number, or far above what it was (faults.md, 9). Pure.
 
-Told once an epoch. Whether it is of the data, the code or a processor is not known: of the ranks
-that show it first are named, for in the next step a sum over all has it everywhere.
+Of one that is no number see `loss_not_a_number`. A jump is a report, told once an epoch: a new part
+of the data, or another rate of learning, makes one as well, so that nothing is done about it.
 """
 
 from collections.abc import Mapping
@@ -9,8 +9,10 @@ from math import isfinite
 
 import msgspec
 
+from holdfast.driver.watch import loss_not_a_number
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.jobs import JobSeen
+from holdfast.driver.watch.loss_not_a_number import NotANumber
 from holdfast.driver.watch.model import Expectation, Findings, evidence
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, RankProgress
@@ -18,7 +20,11 @@ from holdfast.protocol.messages import Heartbeat, RankProgress
 JUMP = 5.0
 """Times what a loss was, from which on it is told (faults.md, 9)."""
 TWICE = 2
-"""Steps in a row that are so high: one batch alone may be."""
+"""Heartbeats in a row, with a new step each, in which it is so high."""
+LASTS = 20
+"""Steps that it is so high: a spike that is over sooner is not told. (PaLM's were over only once
+the job was started 100 steps before and left 200 to 500 batches out: Chowdhery et al. 2022, 5.1.)
+"""
 KNOWN = 20
 """Heartbeats with a new step after which a rank's loss is known."""
 SHARE = 0.1
@@ -32,6 +38,7 @@ class Usual(msgspec.Struct, frozen=True, gc=False):
     loss: float
     steps: int = 1
     high: int = 0
+    since: int = 0  # the step of the first that was high
 
 
 class Losses(msgspec.Struct):
@@ -40,6 +47,7 @@ class Losses(msgspec.Struct):
     epoch: int = 0
     told: bool = False
     usual: dict[int, Usual] = {}
+    none: NotANumber = msgspec.field(default_factory=NotANumber)
 
 
 class BadLosses(Detector):
@@ -52,7 +60,10 @@ class BadLosses(Detector):
         name = job.expected.job
         known = self._losses.get(name, Losses())
         self._losses[name], findings = judge(known, beat, job.expected)
-        return findings
+        none = self._losses[name].none
+        loss_not_a_number.hear(none, beat, job)
+        found = loss_not_a_number.judge(none, job) or loss_not_a_number.only_some(none, beat, job)
+        return (*findings, found) if found else findings
 
     def drop(self, job: str) -> None:
         self._losses.pop(job, None)
@@ -68,15 +79,16 @@ def judge(known: Losses, beat: Heartbeat, expected: Expectation) -> tuple[Losses
         return known, ()
     usual = known.usual
     usual.update({rank: _next(usual.get(rank), each) for rank, each in seen.items()})
-    bad = [rank for rank in sorted(seen) if not isfinite(seen[rank].loss or 0.0)]
-    high = [rank for rank in sorted(seen) if usual[rank].high >= TWICE]
-    known.told = bool(bad or high)
-    if bad:
-        return known, (_finding(beat.node, expected, bad, seen, "is not a number"),)
+    high = [rank for rank in sorted(seen) if _is_high(usual[rank])]
+    known.told = bool(high)
     if high:
         times = (seen[high[0]].loss or 0.0) / usual[high[0]].loss
         return known, (_finding(beat.node, expected, high, seen, f"is {times:.3g} times as high"),)
     return known, ()
+
+
+def _is_high(usual: Usual) -> bool:
+    return usual.high >= TWICE and usual.step - usual.since + 1 >= LASTS
 
 
 def _next(known: Usual | None, seen: RankProgress) -> Usual:
@@ -86,7 +98,8 @@ def _next(known: Usual | None, seen: RankProgress) -> Usual:
     if seen.step == known.step or not isfinite(loss):
         return known
     if known.steps >= KNOWN and 0 < JUMP * known.loss < loss:
-        return Usual(seen.step, known.loss, known.steps, known.high + 1)
+        since = known.since if known.high else seen.step
+        return Usual(seen.step, known.loss, known.steps, known.high + 1, since)
     mean = known.loss + max(SHARE, 1 / (known.steps + 1)) * (loss - known.loss)
     return Usual(seen.step, mean, known.steps + 1)
 
@@ -103,7 +116,7 @@ def _finding(
         epoch=expected.epoch,
         step=step,
         summary=f"the loss of rank {rank} on {node} {how} at step {step}: of the data, the code or "
-        "a processor, which nothing tells yet; its checkpoints may have it too",
+        "a processor, which nothing tells; its checkpoints may have it too",
         evidence=tuple(
             evidence(f"rank {rank} on {node}", text)
             for rank, text in zip(ranks, texts, strict=True)

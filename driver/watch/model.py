@@ -29,6 +29,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     pause_max_s: float = 600.0
     stuck_max_s: float | None = None  # None: STUCK_FLOORS
     spots: dict[str, int] = {}  # restarts so far, by where the job stood still
+    loss_again: bool = False  # it is to be seen whether a loss that was no number is so again
     best_step: int | None = None  # highest step that any earlier epoch completed
     log_rules: tuple[tuple[str, str], ...] = ()  # (pattern, "report", "restart" or "suspect")
 

@@ -45,13 +45,18 @@ def told(job: Job, quiet: Told) -> list[RestorePoint]:
     return [
         point
         if isinstance(point.status, Tainted)
-        else known.get(_name(point)) or _judged(point, job.points)
+        else known.get(_name(point)) or _judged(point, job.points, job.spoiled)
         for point in found
     ]
 
 
-def _judged(point: RestorePoint, known: Iterable[RestorePoint]) -> RestorePoint:
-    """Tainted, where what ranks died of from another one may be in it, too."""
+def _judged(
+    point: RestorePoint, known: Iterable[RestorePoint], spoiled: Tainted | None
+) -> RestorePoint:
+    """Tainted, where what ranks died of from another one may be in it, too, or all of that time is
+    spoiled."""
+    if spoiled is not None and spoiled.after is not None and point.step > spoiled.after:
+        return replace(point, status=replace(spoiled, after=None))
     for each in known:
         after = each.status.after if isinstance(each.status, Tainted) else None
         if after is not None and after < point.step <= each.step:
@@ -136,7 +141,7 @@ def acknowledge(job: Job, stored: Iterable[Stored], *, written_s: float | None =
     known = {point.saved for point in in_store(job)}
     told = {(one.step, one.epoch) for one in stored} - known
     new = [
-        _judged(_point(attempt, saved, Where.STORE, Whole(), written_s), job.points)
+        _judged(_point(attempt, saved, Where.STORE, Whole(), written_s), job.points, job.spoiled)
         for saved in told
         if (attempt := of_line(job, *saved)) is not None
     ]
@@ -163,7 +168,17 @@ def taint(job: Job, point: RestorePoint, why: str, now: float, after: int) -> Kn
     """It is not to be used again, nor what was saved after that step, up to it."""
     tainted = replace(point, status=Tainted(why=why, since_s=now, after=after))
     others = (each for each in job.points if _name(each) != _name(point))
-    return _in_order([tainted, *(_judged(each, [tainted]) for each in others)])
+    return _in_order([tainted, *(_judged(each, [tainted], None) for each in others)])
+
+
+def spoil(job: Job, spoiled: Tainted) -> Known:
+    """What was saved after that step is not to be used again, whatever is told of it later."""
+    return tuple(_judged(each, (), spoiled) for each in job.points)
+
+
+def sound(job: Job, step: int) -> bool:
+    """Whether something that was saved up to `step` is known to be there."""
+    return any(each.usable and each.step <= step for each in job.points)
 
 
 def verify(job: Job, point: RestorePoint) -> Known:

@@ -225,7 +225,7 @@ def user(case: Case) -> Answer:
 
 def _least(case: Case) -> int:
     """Earlier faults at its site after which nothing else is believed."""
-    if case.fault is FaultClass.SAID or case.alone:
+    if case.fault in (FaultClass.SAID, FaultClass.FIGURES) or case.alone:
         return USERS_SAID
     return case.pauses if case.fault is FaultClass.STOOD else USERS_DIED
 

@@ -19,6 +19,7 @@ ORDER: dict[FaultClass, tuple[Hypothesis, ...]] = {
     FaultClass.DIED: (
         *(_H.BLIND, _H.PASSING, _H.POINT, _H.LINK, _H.NODE, _H.VERSION, _H.GROUP, _H.USER),
     ),
+    FaultClass.FIGURES: (_H.PASSING, _H.NODE, _H.VERSION, _H.USER),
     FaultClass.STOOD: (_H.BLIND, _H.PAUSE, _H.LINK, _H.NODE, _H.VERSION, _H.GROUP, _H.USER),
 }
 """What is tried after what."""

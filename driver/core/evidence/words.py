@@ -4,6 +4,13 @@ from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import Bearing, Fact, FaultClass
 from holdfast.protocol.counts import plural, times
 
+SAME_STEP = (
+    "it came again at the same step, which is of the data or the code: with the batches of the "
+    "next 200 to 500 steps left out, as PaLM's were, it may get past"
+)
+"""Chowdhery et al. 2022, 5.1: started 100 steps before a spike, and left so many out, they had none
+there again; the same batches made none where they came in another state."""
+
 
 def at_site(case: Case) -> str:
     """`it came 3 times after step 40`, this fault with them."""
@@ -108,6 +115,8 @@ def in_turn(case: Case) -> str:
 
 def same_again(case: Case) -> str:
     """Why another restart would not help, as the end of a job has it."""
+    if case.fault is FaultClass.FIGURES:
+        return SAME_STEP
     nodes = len({fact.about.node for fact in case.recurred} | {case.node})
     if case.fault is FaultClass.STOOD:
         also = ", also on another node" if nodes > 1 else ""

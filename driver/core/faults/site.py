@@ -24,6 +24,8 @@ NO_SITE = frozenset(
 
 def class_of(fault: Fault) -> FaultClass:
     """Who told of it."""
+    if fault.kind is Kind.LOSS:
+        return FaultClass.FIGURES
     if fault.kind in STANDSTILLS:
         works = fault.spot and not fault.stuck
         return FaultClass.STOOD if works else FaultClass.DIED
@@ -42,6 +44,8 @@ def site_of(job: Job, fault: Fault) -> Site | None:
     start = job.restore.step if job.restore is not None else 0
     if fault.spot:
         return Site(words=fault.spot)
+    if fault.kind is Kind.LOSS:
+        return Site(words=fault.kind, step=fault.sound)
     if fault.signature is not None:
         return _of_end(fault.signature, start)
     if fault.kind in STANDSTILLS | {Kind.OUT_OF_MEMORY} and fault.step is not None:

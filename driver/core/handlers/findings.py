@@ -12,7 +12,7 @@ from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.faults.fault import fault_of
 from holdfast.driver.core.faults.site import STANDSTILLS
 from holdfast.driver.core.placing import eviction
-from holdfast.driver.core.recovery import next_step
+from holdfast.driver.core.recovery import loss_replay, next_step
 from holdfast.driver.core.state.fact import About, Bearing, Fact, OfStore
 from holdfast.driver.core.state.model import Fault, Job, Timer
 from holdfast.driver.core.testing import off_the_job
@@ -147,7 +147,9 @@ def _concerns(job: Job, finding: Finding) -> bool:
 def _job_fault(turn: Turn, job: Job, fault: Fault) -> None:
     if fault.kind in STANDSTILLS:
         fault = root_cause.explained(exits_of(turn.nodes, job), fault)
-    if fault.kind not in STANDSTILLS or not job.seated:
+    if fault.kind is Kind.LOSS:
+        loss_replay.recover(turn, job, fault)
+    elif fault.kind not in STANDSTILLS or not job.seated:
         next_step.recover(turn, job.name, fault)
     elif job.held is None:
         _take_stacks(turn, job, fault)

@@ -10,7 +10,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.attempt import known_points, quiet, restore_step, saving, tally
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.faults.fault import by_executor, infrastructure
-from holdfast.driver.core.recovery import facts, next_step
+from holdfast.driver.core.recovery import facts, loss_replay, next_step
 from holdfast.driver.core.state.model import Job, Timer
 from holdfast.driver.core.state.node import Exited, Quiet
 from holdfast.driver.core.turn import Turn
@@ -194,6 +194,8 @@ def on_progress(turn: Turn, event: e.ProgressSeen) -> None:
     turn.job(job.name, progressed=True, best_step=_highest(job.best_step, event.step))
     if job.restore is not None:
         turn.job(job.name, points=known_points.verify(job, job.restore))
+    if event.step is not None:
+        loss_replay.passed(turn, turn.jobs[job.name], event.step)
     least = 0 if event.stepless else 1  # of steps that nobody counts there was one
     facts.got_on(turn, job.name, least if event.step is None else event.step)
     turn.say(f"{job.name} {_went_on(turn, job, event)}", job.name)

@@ -109,6 +109,7 @@ def seat(turn: Turn, name: str) -> bool:
         stop="kill",
         history=(*known_points.close_epochs(job.history, step), begun),
         points=known_points.after_start(job, step),
+        spoiled=None,
         granted=None,
         reached=None,
         unsure_s=None,

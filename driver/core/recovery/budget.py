@@ -57,6 +57,14 @@ def used_up(turn: Turn, job: Job, fault: Fault, case: Case, by: Blame | None) ->
     return f"{fault.summary}. {killed}{_told(budget, by)}"
 
 
+def none_left(turn: Turn, job: Job) -> str:
+    """Why the infrastructure's budget pays no more restart; "" where it does."""
+    by = Blame.INFRASTRUCTURE
+    own = _budget(job, by)
+    paid = book.paid(job.facts, by, turn.now - own.window_s)
+    return _told(own, by) if paid >= own.restarts else ""
+
+
 def goes_on(turn: Turn, job: Job, case: Case, by: Blame) -> bool:
     """Whether it may try again though nothing is left to try: what it has earned is its own."""
     budget = _budget(job, by)

@@ -10,7 +10,7 @@ from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import age, book, cost, same
 from holdfast.driver.core.evidence.case import Case, Ways
 from holdfast.driver.core.evidence.same import Rate
-from holdfast.driver.core.faults import root_cause, site
+from holdfast.driver.core.faults import bad_loss, root_cause, site
 from holdfast.driver.core.placing import move_on_suspicion
 from holdfast.driver.core.recovery import budget, sight
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
@@ -133,6 +133,8 @@ def _hopeless(turn: Turn, job: Job, fault: Fault) -> str:
     """Why no restart can help, by what ranks have shown; "" where one may."""
     if not job.goes_on:
         return ""
+    if fault.kind is Kind.LOSS:
+        return bad_loss.hopeless(job, fault)
     ended = exits_of(turn.nodes, job) if job.tally.ended else ()
     if ended and root_cause.unstartable(job, ended):
         return "it cannot be started"

@@ -20,6 +20,9 @@ from holdfast.driver.core.state.model import Fault, Incident, Job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Rung, Weight
 
+UNSAID = frozenset({FaultClass.STOOD, FaultClass.FIGURES})
+"""What the script does, and says nothing of."""
+
 
 def recover(
     turn: Turn, name: str, fault: Fault, *, attempt: bool = False, noted: int | None = None
@@ -88,8 +91,9 @@ def _over(turn: Turn, job: Job, fault: Fault, table: Table) -> str:
 
 
 def _users(fault: Fault, case: Case, table: Table, incident: Incident) -> Fault:
-    """The fault that ends a job. Where it stood still it is the script's, with its stack."""
-    if table.chosen is not Hypothesis.USER or case.fault is not FaultClass.STOOD:
+    """The fault that ends a job. Where nobody said so it is the script's all the same: of one that
+    stood still with its stack."""
+    if table.chosen is not Hypothesis.USER or case.fault not in UNSAID:
         return fault
     held = signs.of_ladder(Hypothesis.USER)
     return replace(shows(fault, held), traceback=_stack(fault, incident))

@@ -23,7 +23,7 @@ from holdfast.driver.core.state.model import (
     Wanted,
 )
 from holdfast.driver.core.state.node import Backoff, Exited
-from holdfast.driver.core.state.restore_point import RestorePoint
+from holdfast.driver.core.state.restore_point import RestorePoint, Tainted
 from holdfast.protocol.faults import Blame, Evidence, Rung
 from holdfast.protocol.messages import Rendezvous, Seat, Stored
 
@@ -58,6 +58,7 @@ class JobChanges(TypedDict, total=False):
     held: Fault | None
     progressed: bool
     history: tuple[Attempt, ...]
+    spoiled: Tainted | None
     points: tuple[RestorePoint, ...]
     granted: int | None
     unsure_s: float | None

@@ -57,6 +57,7 @@ class FaultClass(StrEnum):
     SAID = "said"  # the script itself: an exception, an exit code, its memory
     DIED = "died"  # nobody: a signal, ranks that do not run
     STOOD = "stood"  # ranks run, and nothing gets on
+    FIGURES = "figures"  # ranks get on, and what they compute is no number
 
 
 class OfNode(Value, frozen=True, tag="node"):

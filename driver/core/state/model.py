@@ -18,7 +18,7 @@ from holdfast.driver.core.events import Plan, Reached
 from holdfast.driver.core.state.fact import Fact, OfVersion, Table
 from holdfast.driver.core.state.layout import Layout
 from holdfast.driver.core.state.node import Backoff, Exited, Node
-from holdfast.driver.core.state.restore_point import RestorePoint
+from holdfast.driver.core.state.restore_point import RestorePoint, Tainted
 from holdfast.driver.core.state.value import Value
 from holdfast.driver.core.state.versions import Version
 from holdfast.protocol.faults import Blame, Evidence, Kind, Rung, Weight
@@ -155,6 +155,7 @@ class Fault(Value, frozen=True):
     spared: bool = False  # nothing is held against the node
     spot: str = ""  # where in the script it stood still
     fix: str = ""  # which option would have let it go on
+    sound: int | None = None  # of a bad loss: the last step whose state is surely not of it
     stuck: bool = False  # of a standstill: nobody works on anything, all wait
     doubt: str = ""  # why it may be no fault, and will be over by itself
     waits_s: float | None = None  # since when it is waited for the driver to see
@@ -255,6 +256,7 @@ class Job(Value, frozen=True):
     progressed: bool = False  # this epoch went beyond all before it
     history: tuple[Attempt, ...] = ()
     points: tuple[RestorePoint, ...] = ()  # stored or tainted: see `restore_step`; newest last
+    spoiled: Tainted | None = None  # what is saved after a step is not to be started from
     granted: int | None = None  # a person's word: ranks start from this step, 0 is the beginning
     unsure_s: float | None = None  # since when it is held back by what the store may hold
     best_step: int | None = None  # highest step known to be completed by all ranks

@@ -10,6 +10,18 @@ from holdfast.lab.chaos.table.expected import HANG, IN_PLACE, TOLD, UNSEEN, USER
 _armed, _on_all = user_bug.armed, user_bug.armed_on_all
 _SKIPPED = Expected(names_rank=True, blame=("user",))
 
+_KNOWN_STEPS = 40
+"""Twice as many losses as a rank has to have told before one that is no number counts."""
+_KEEPS = {"checkpoint": {"memoryIntervalSteps": 1, "storeIntervalSteps": 10, "retention": 20}}
+"""What was saved before is still there when it is found."""
+_LOSS = Expected(
+    kind="loss",
+    names_node=False,
+    blame=("unknown",),
+    most_steps_lost=150,  # until it is found, and what was saved every ten steps; twice
+    told_within_steps=15,
+    incidents=2,
+)
 _USUAL_STEPS = 250
 """Until it is known what is usual of a rank: 32 heartbeats, or 16 s."""
 
@@ -50,11 +62,51 @@ ROWS: tuple[Scenario, ...] = (
     Scenario(
         9,
         "loss-nan",
-        "a parameter is no number any more, and the loss that is printed is none",
-        user_bug.armed_on_first("nan", every=1),
-        replace(TOLD, reports="log-keyword", compares_losses=False),
+        "a parameter is no number any more, in each start anew, and the loss is none",
+        together.after(_KNOWN_STEPS, user_bug.armed_on_first("nan", every=1)),
+        replace(_LOSS, compares_losses=False, told_within_steps=50),  # counts a step once
         script=BUGGY,
-        longer=2,
+        longer=4,
+        spec=_KEEPS,
+    ),
+    Scenario(
+        9,
+        "nan-once",
+        "bits of a gradient of one rank are others, once, and the loss is no number from then on",
+        together.after(_KNOWN_STEPS, user_bug.without_victim("overflow", again="")),
+        _LOSS,
+        script=BUGGY,
+        longer=4,
+        spec=_KEEPS,
+    ),
+    Scenario(
+        9,
+        "nan-data",
+        "at one step the gradients are infinite, whenever the job comes to it",
+        together.after(_KNOWN_STEPS, _on_all("overflow")),
+        replace(_LOSS, compares_losses=False),
+        script=BUGGY,
+        longer=4,
+        spec=_KEEPS,
+    ),
+    Scenario(
+        9,
+        "nan-data-fails",
+        "the same, of a job that is to end where the loss is no number again",
+        together.after(_KNOWN_STEPS, _on_all("overflow")),
+        replace(_LOSS, phase="Failed", blame=("user",), compares_losses=False),
+        script=BUGGY,
+        longer=4,
+        spec=_KEEPS | {"recovery": {"onBadLoss": "fail"}},
+    ),
+    Scenario(
+        9,
+        "loss-spikes",
+        "the loss that is told is no number for 16 steps and high for 16, and is well again",
+        together.after(_KNOWN_STEPS, _on_all("spike")),
+        replace(UNSEEN, untold=("loss",)),
+        script=BUGGY,
+        longer=4,
     ),
     Scenario(
         10,

@@ -5,11 +5,16 @@ import time
 
 import torch
 
+from holdfast import telemetry
 from holdfast.workload.train import Trainer
 
 STEP_SHARE_S = 0.06
 """About as long as a step of the workload here."""
 LONG_STEP_S = 0.5
+SKIPPED = 16
+"""Steps in a row that a `GradScaler` of torch skips at most until it scales by 1."""
+SPIKE = 100.0
+"""A loss that is far above that of the workload."""
 
 
 def nan(trainer: Trainer) -> None:
@@ -41,6 +46,25 @@ def flip(trainer: Trainer) -> None:
     values[:1].view(torch.int32).bitwise_xor_(1 << 20)
 
 
+def overflow(trainer: Trainer) -> None:
+    """Bits of gradients are others, and what was nought is infinite: the next loss is no number."""
+    trainer.zero.flat.gradients[::97].view(torch.int32).bitwise_xor_(0x7F800000)
+
+
+def spike(_trainer: Trainer) -> None:
+    """A loss that is no number for some steps, as where a scaler skips them, then a high one; and
+    all is well again. Nothing but the loss that is told is touched."""
+    told, healthy = iter([float("nan")] * SKIPPED + [SPIKE] * SKIPPED), telemetry.step
+
+    def step(number: int, *, loss: float | None = None, tokens: int | None = None) -> None:
+        value = next(told, None)
+        if value is None:
+            setattr(telemetry, "step", healthy)  # noqa: B010 - a user who patches a library
+        healthy(number, loss=loss if value is None else value, tokens=tokens)
+
+    setattr(telemetry, "step", step)  # noqa: B010
+
+
 def complain(_trainer: Trainer) -> None:
     """Words of a broken GPU, of which nothing is true."""
     print("retrying after CUDA error: an illegal memory access was encountered", flush=True)
@@ -53,5 +77,7 @@ BUGS = {
     "jitter": jitter,
     "breathe": breathe,
     "flip": flip,
+    "overflow": overflow,
+    "spike": spike,
     "complain": complain,
 }
