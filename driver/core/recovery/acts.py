@@ -129,7 +129,7 @@ def _accused_enough(turn: Turn, node: str, incident: Incident) -> bool:
 
 
 def _swap(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
-    turn.job(name, swaps=fault.node or fault.place)
+    turn.job(name, swaps=fault.node or fault.place or "")
 
 
 def _exam(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:

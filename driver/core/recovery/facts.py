@@ -23,7 +23,6 @@ from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame
 
-
 ASKED = book.MOVES | {Act.SWAP}
 """What shows whether a fault goes along to another node."""
 
