@@ -173,6 +173,43 @@ def test_with_a_warm_standby_the_place_moves_first() -> None:
     assert judge(case(FaultClass.DIED, past(site=HERE), ways=warm)).act is Act.MOVE_WARM
 
 
+SWAP = Ways(acts=FREE | {Act.MOVE_WARM, Act.SWAP})
+
+
+def test_deaths_at_one_site_on_one_node_are_asked_at_another_place_first_and_once() -> None:
+    asked = past(site=HERE, done=Act.SWAP, held_for=Hypothesis.NODE, place=2)
+    first = judge(case(FaultClass.DIED, past(site=HERE), ways=SWAP))
+    assert chosen(first) == (Hypothesis.NODE, Act.SWAP)
+    assert judge(case(FaultClass.DIED, past(site=HERE), asked, ways=SWAP)).act is Act.MOVE_WARM
+
+
+@pytest.mark.parametrize(
+    ("fault", "sites"),
+    [
+        (FaultClass.DIED, [Site(words="SIGSEGV", step=12), HERE]),
+        (FaultClass.SAID, [Site(words="SIGSEGV", step=12), HERE]),
+        (FaultClass.DIED, [Site(words="SIGSEGV", step=12)]),
+    ],
+)
+def test_what_came_on_its_node_elsewhere_too_asks_no_other_place(
+    fault: FaultClass, sites: list[Site]
+) -> None:
+    facts = [past(site=site) for site in sites]
+    assert judge(case(fault, *facts, ways=SWAP)).act is Act.MOVE_WARM
+
+
+def test_what_went_along_with_its_node_to_another_place_is_not_the_scripts() -> None:
+    asked = past(site=HERE, done=Act.SWAP, held_for=Hypothesis.NODE, place=2)
+    facts = [past(site=HERE, place=2), asked, *[past(site=HERE)] * 4]
+    nowhere = Ways(acts=frozenset({Act.RESTART, Act.GIVE_UP}))
+    table = judge(case(FaultClass.DIED, *facts, ways=nowhere))
+    assert chosen(table) == (Hypothesis.NODE, Act.RESTART)
+    assert why(table, Hypothesis.USER) == (
+        False,
+        "it came on n1 again, at another place of the job",
+    )
+
+
 def test_what_was_measured_says_how_to_act_on_one_hypothesis() -> None:
     slow = Ways(acts=FREE, cost_s={Act.EXAM: 500.0})
     assert judge(case(FaultClass.DIED, past(site=HERE), ways=slow)).act is Act.MOVE_COLD
