@@ -170,7 +170,8 @@ def _may_be_the_place(case: Case) -> bool:
     own = [fact for fact in case.past if fact.about.named == case.node]
     asked = any(fact.done is Act.SWAP for fact in case.recurred)
     here = bool(own) and all(fact in case.recurred for fact in own)
-    return case.fault is FaultClass.DIED and here and not (asked or case.suspected)
+    closed = asked or case.suspected or case.last
+    return case.fault is FaultClass.DIED and here and not closed
 
 
 def _may_be_found(case: Case) -> bool:

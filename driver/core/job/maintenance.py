@@ -284,10 +284,12 @@ def swap_places(turn: Turn, name: str) -> bool:
 
 
 def _swap(turn: Turn, job: Job) -> None:
-    """With the last place that it does not have, so that rank 0 stays where that may be."""
+    """With another place of its rack, if there is one; rank 0 stays where that may be."""
     places = [*job.places]
     one = places.index(job.swaps)
-    other = len(places) - (2 if one == len(places) - 1 else 1)
+    rack = turn.nodes[job.swaps].rack
+    others = [other for other in range(len(places)) if other != one]
+    other = min(others, key=lambda k: (turn.nodes[places[k]].rack != rack, -k))
     places[one], places[other] = places[other], places[one]
     turn.places(job.name, tuple(places))
     turn.say(f"{places[one]} and {places[other]} change places", job.name)
