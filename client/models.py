@@ -373,8 +373,8 @@ class Hypothesis(Model, frozen=True, kw_only=True):
     why: str
     """It is open, or closed, in a clause."""
     act: str | None
-    """What would be done about it: wait, restart, move-warm, exam, move-cold, replace, step-back,
-    version-before, exam-all or give-up; null where it is closed."""
+    """What would be done about it: wait, restart, swap, move-warm, exam, move-cold, replace,
+    step-back, version-before, exam-all or give-up; null where it is closed."""
     cost_s: float | None
     """Seconds that this costs, about; null where it is closed."""
     chosen: bool

@@ -20,6 +20,7 @@ MAY_BE = {
 NEXT_STEP = {
     "wait": "wait",
     "restart": "restart",
+    "swap": "swap places",
     "move-warm": "use standby",
     "exam": "test it",
     "move-cold": "move",

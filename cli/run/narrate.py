@@ -121,6 +121,7 @@ DOING: dict[int | str, str] = {
     "restart": RESTARTING,
     "step-back": "; restarting {ranks} from an older restore point",
     "version-before": "; restarting {ranks} with the version before",
+    "swap": "; restarting {ranks}, two of the nodes change places",
     "move-warm": REPLACING,
     "move-cold": REPLACING,
     "replace": REPLACING,

@@ -109,6 +109,8 @@ def _suspending(turn: Turn, job: Job) -> bool:
         return saving.is_saved(turn, job) and _wind_up(turn, job)
     if job.leaving and not maintenance.leave_nodes(turn, job.name):
         return False
+    if job.swaps and not maintenance.swap_places(turn, job.name):
+        return False
     job = turn.jobs[job.name]
     incidents.note(turn, job, suspended_s=turn.now)
     if job.suspects:

@@ -276,6 +276,13 @@ class Turn:
             known = (*others, *age.kept(own, self.now))
         self.facts, self._apart = known, None
 
+    def forget_stores(self, job: str) -> None:
+        """What the job told of stores counts no more: it tells something newer; or it is over, and
+        nobody else could take it back."""
+        told = [x for x in self.facts if isinstance(x.subject, OfStore) and x.about.job == job]
+        if told:
+            self.put_facts(each for each in self.facts if each not in told)
+
     @property
     def apart(self) -> tuple[tuple[str, str], ...]:
         """Nodes that cannot reach each other, as far as is known."""

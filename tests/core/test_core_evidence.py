@@ -173,6 +173,84 @@ def test_with_a_warm_standby_the_place_moves_first() -> None:
     assert judge(case(FaultClass.DIED, past(site=HERE), ways=warm)).act is Act.MOVE_WARM
 
 
+SWAP = Ways(acts=FREE | {Act.MOVE_WARM, Act.SWAP})
+
+
+def test_deaths_at_one_site_on_one_node_are_asked_at_another_place_first_and_once() -> None:
+    asked = past(site=HERE, done=Act.SWAP, held_for=Hypothesis.NODE, place=2)
+    first = judge(case(FaultClass.DIED, past(site=HERE), ways=SWAP))
+    assert chosen(first) == (Hypothesis.NODE, Act.SWAP)
+    assert judge(case(FaultClass.DIED, past(site=HERE), asked, ways=SWAP)).act is Act.MOVE_WARM
+
+
+@pytest.mark.parametrize(
+    ("fault", "sites"),
+    [
+        (FaultClass.DIED, [Site(words="SIGSEGV", step=12), HERE]),
+        (FaultClass.SAID, [Site(words="SIGSEGV", step=12), HERE]),
+        (FaultClass.DIED, [Site(words="SIGSEGV", step=12)]),
+    ],
+)
+def test_what_came_on_its_node_elsewhere_too_asks_no_other_place(
+    fault: FaultClass, sites: list[Site]
+) -> None:
+    facts = [past(site=site) for site in sites]
+    assert judge(case(fault, *facts, ways=SWAP)).act is Act.MOVE_WARM
+
+
+def test_what_went_along_with_its_node_to_another_place_is_not_the_scripts() -> None:
+    asked = past(site=HERE, done=Act.SWAP, held_for=Hypothesis.NODE, place=2)
+    facts = [past(site=HERE, place=2), asked, *[past(site=HERE)] * 4]
+    nowhere = Ways(acts=frozenset({Act.RESTART, Act.GIVE_UP}))
+    table = judge(case(FaultClass.DIED, *facts, ways=nowhere))
+    assert chosen(table) == (Hypothesis.NODE, Act.RESTART)
+    assert why(table, Hypothesis.USER) == (
+        False,
+        "it came on n1 again, at another place of the job",
+    )
+
+
+def swaps(*facts: Fact, fault: FaultClass = FaultClass.DIED, **more: object) -> Table:
+    """Of a job whose nodes may change places."""
+    return judge(case(fault, *facts, ways=Ways(acts=FREE | {Act.SWAP}), **more))
+
+
+def test_deaths_at_one_site_alone_have_the_node_change_places_first() -> None:
+    assert chosen(swaps(past(site=HERE))) == (Hypothesis.NODE, Act.SWAP)
+
+
+def test_what_points_at_the_node_itself_asks_for_no_swap() -> None:
+    elsewhere = replace(HERE, step=7)
+    assert swaps(past(site=HERE), past(site=elsewhere)).act is Act.EXAM
+    assert swaps(past(site=HERE), suspected="its peers lost it").act is Act.EXAM
+    assert swaps(past(site=HERE), last=True).act is not Act.SWAP
+    sites = [Site(words="ValueError", step=step) for step in (3, 9, 17)]
+    assert swaps(*[past(site=site) for site in sites], fault=FaultClass.SAID).act is Act.EXAM
+
+
+def test_places_change_once_for_one_site() -> None:
+    asked = past(site=HERE, done=Act.SWAP, held_for=Hypothesis.NODE)
+    assert swaps(past(site=HERE), asked).act is Act.EXAM
+
+
+def test_what_stays_with_the_place_is_no_nodes() -> None:
+    asked = past(NODES[5], site=HERE, done=Act.SWAP, held_for=Hypothesis.NODE)
+    table = swaps(past(NODES[5], site=HERE), asked)
+    assert why(table, Hypothesis.NODE) == (False, "the same came at this place on another node")
+
+
+def test_what_goes_along_to_another_place_is_never_the_scripts() -> None:
+    asked = past(site=HERE, place=3, done=Act.SWAP, held_for=Hypothesis.NODE)
+    before = [past(site=HERE, place=3)] * 3
+    for acts in (FREE, frozenset({Act.RESTART, Act.GIVE_UP})):
+        table = judge(case(FaultClass.DIED, *before, asked, ways=Ways(acts=acts)))
+        assert table.chosen is Hypothesis.NODE
+        told = "it came on n1 again, at another place of the job"
+        assert why(table, Hypothesis.USER) == (False, told)
+    still = replace(asked, about=replace(asked.about, place=1))
+    assert why(judge(case(FaultClass.DIED, *before, still)), Hypothesis.USER)[0]
+
+
 def test_what_was_measured_says_how_to_act_on_one_hypothesis() -> None:
     slow = Ways(acts=FREE, cost_s={Act.EXAM: 500.0})
     assert judge(case(FaultClass.DIED, past(site=HERE), ways=slow)).act is Act.MOVE_COLD

@@ -1,5 +1,6 @@
 """What is known of restore points, stores, the cluster and versions is in the one book."""
 
+import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.adapters.rest.against import of_job
@@ -9,7 +10,7 @@ from holdfast.driver.core.evidence import age
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.recovery import acts
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, OfPoint, OfStore
-from holdfast.driver.core.state.model import Fault
+from holdfast.driver.core.state.model import Fault, Phase
 from holdfast.driver.core.state.restore_point import RestorePoint, Where
 from holdfast.driver.core.state.versions import Version
 from holdfast.driver.core.turn import Turn
@@ -39,6 +40,35 @@ def test_a_job_tells_of_its_store_and_takes_it_back_and_others_are_told_of_it(tr
     (store,) = worst_of(life.state, now=life.now, most=5).stores
     assert (store.jobs, of_job(life.state, other, life.now)) == ([], [])
     assert decode(encode(life.state)) == life.state
+
+
+@pytest.mark.parametrize("ttl_s", [None, 60.0])
+def test_what_a_job_told_of_its_store_ends_with_the_job(training, ttl_s: float | None) -> None:
+    """It could not take it back any more, and others would be told of it for a week."""
+    life = training(nodes=1, spare=1, ttl_s=ttl_s)
+    life.submit("other", nodes=1, ranks_per_node=1)
+    for job in ("job", "other"):
+        tells(life, Kind.STORE_FAILED, job)
+    life.ends_well()
+    assert life.job.phase is Phase.SUCCEEDED
+    (store,) = worst_of(life.state, now=life.now, most=5).stores
+    assert store.jobs == ["other"]
+    assert of_job(life.state, life.state.jobs["other"], life.now) == []
+    tells(life, Kind.STORE_FAILED)  # told late, by who had not heard of its end
+    assert [fact.about.job for fact in life.state.facts] == ["other"]
+
+
+def test_a_job_whose_store_is_another_one_tells_of_the_first_no_more(training) -> None:
+    life = training()
+    tells(life, Kind.STORE_FAILED)
+    life.do(e.NodeFactTold(node="n0", to="n1", words="bent", says="accuses"))
+    plan = replace(life.job.plan, task=replace(life.job.plan.task, store_url="s3://new"))
+    versions = tuple(replace(each, plan=plan) for each in life.job.versions)
+    life.state = replace(life.state, jobs={"job": replace(life.job, versions=versions)})
+    tells(life, Kind.STORE_BACK)
+    (store,) = worst_of(life.state, now=life.now, most=5).stores
+    assert (store.url, store.jobs) == ("s3://new", [])
+    assert Turn(life.state, life.now, life.policy).apart == (("n0", "n1"),)
 
 
 def test_a_storm_about_a_store_displaces_no_link(training) -> None:

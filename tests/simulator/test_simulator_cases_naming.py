@@ -80,6 +80,12 @@ def test_two_nodes_that_were_parted_are_a_link() -> None:
     assert _named(CRASH, facts=(CUT,)) == "link"
 
 
+@pytest.mark.parametrize(("evicted", "word"), [(("n0",), "node"), ((), "group")])
+def test_whom_the_tests_of_all_nodes_found_is_named(evicted: tuple[str, ...], word: str) -> None:
+    held = replace(CRASH, table=Table(chosen=Hypothesis.GROUP), evicted=evicted)
+    assert _named(held) == word
+
+
 def test_what_is_known_of_stores_and_of_the_cluster_parts_nobody() -> None:
     others = (replace(CUT, subject=OfCluster()), replace(CUT, subject=OfStore(url="file:///s")))
     assert _named(CRASH, facts=others) == "passing"

@@ -18,8 +18,8 @@ class HypothesisView(View):
     why: str
     """It is open, or closed, in a clause."""
     act: str | None
-    """What would be done about it: wait, restart, move-warm, exam, move-cold, replace, step-back,
-    version-before, exam-all or give-up; null where it is closed."""
+    """What would be done about it: wait, restart, swap, move-warm, exam, move-cold, replace,
+    step-back, version-before, exam-all or give-up; null where it is closed."""
     cost_s: float | None
     """Seconds that this costs, about; null where it is closed."""
     chosen: bool

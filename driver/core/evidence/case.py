@@ -75,6 +75,16 @@ class Case(Value, frozen=True):
         return self.node is not None and all(fact.about.node == self.node for fact in self.recurred)
 
     @property
+    def went_along(self) -> bool:
+        """Whether it came on its node again at another place of the job."""
+        return self.node is not None and any(
+            fact.done is Act.SWAP
+            and fact.about.node == self.node
+            and fact.about.place != self.place
+            for fact in self.recurred
+        )
+
+    @property
     def node_name(self) -> str:
         """Its node, for people."""
         return self.node.name if self.node is not None else "no node"

@@ -9,6 +9,7 @@ from holdfast.driver.core.state.model import Incident
 DEFAULT_S = {
     Act.WAIT: 0.0,
     Act.RESTART: 5.0,
+    Act.SWAP: 8.0,
     Act.MOVE_WARM: 15.0,
     Act.EXAM: 20.0,
     Act.MOVE_COLD: 135.0,
@@ -18,8 +19,8 @@ DEFAULT_S = {
     Act.EXAM_ALL: 40.0,
     Act.GIVE_UP: 0.0,
 }
-"""From the prototype behind second-pass.md ("Evidence"). They say how to act on one hypothesis,
-never which."""
+"""From the prototype behind second-pass.md ("Evidence"), but for a swap: a restart, and a step that
+goes to the store first. They say how to act on one hypothesis, never which."""
 
 LEAST = 3
 """Recoveries of one kind whose median is believed."""

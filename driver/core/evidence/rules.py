@@ -160,7 +160,18 @@ def how_to_leave(case: Case) -> Act | None:
     """The cheapest way to act on a node that nothing convicts. Tests that found nothing are not
     asked again before the node was left."""
     exam = (Act.EXAM,) if _may_be_found(case) else ()
-    return case.ways.cheapest(Act.MOVE_WARM, Act.MOVE_COLD, *exam)
+    swap = (Act.SWAP,) if _may_be_the_place(case) else ()
+    return case.ways.cheapest(Act.MOVE_WARM, Act.MOVE_COLD, *exam, *swap)
+
+
+def _may_be_the_place(case: Case) -> bool:
+    """Whether all deaths on its node were at one site, so that they may as well come of its place:
+    with another place the node shows which, and no other node is needed. It is asked once."""
+    own = [fact for fact in case.past if fact.about.named == case.node]
+    asked = any(fact.done is Act.SWAP for fact in case.recurred)
+    here = bool(own) and all(fact in case.recurred for fact in own)
+    closed = asked or case.suspected or case.last
+    return case.fault is FaultClass.DIED and here and not closed
 
 
 def _may_be_found(case: Case) -> bool:
@@ -215,6 +226,8 @@ def user(case: Case) -> Answer:
     said = case.of_script and case.fault is FaultClass.SAID
     if case.last and said and len(case.past) >= USERS_DIED:
         return Answer(True, words.same_words(case))
+    if case.went_along:
+        return Answer(False, words.went_along(case))
     if len(case.recurred) < _least(case):
         again = words.at_site(case) if case.recurred else words.no_sign_of_script(case)
         return Answer(False, again)

@@ -61,6 +61,11 @@ def no_sign(case: Case) -> str:
     return f"{own(case)}: no more than chance"
 
 
+def went_along(case: Case) -> str:
+    """`it came on node-3 again, at another place of the job`."""
+    return f"it came on {case.node_name} again, at another place of the job"
+
+
 def own(case: Case) -> str:
     """`2 of 5 faults came on node-3`."""
     if case.node is None:

@@ -159,8 +159,7 @@ def _note_store(turn: Turn, job: Job, kind: Kind) -> None:
     """The newest word of each job stands."""
     store = OfStore(url=job.plan.task.store_url)
     about = About(job=job.name, version=job.running.number)
-    others = (each for each in turn.facts if (each.subject, each.about.job) != (store, job.name))
-    turn.put_facts(others)
+    turn.forget_stores(job.name)
     turn.add_fact(Fact(subject=store, what=kind, bearing=STORES[kind], about=about))
 
 

@@ -90,6 +90,7 @@ def _end(turn: Turn, name: str, phase: Phase) -> None:
     _keep_first_causes(turn, name)
     give_back(turn, name, forget=name)
     turn.move(name, phase)
+    turn.forget_stores(name)
     turn.job(name, timers={}, tried={}, unfit={}, parked="", backoff=None, unsure_s=None, ends=None)
     turn.say(sentence, name)
     job = turn.jobs[name]

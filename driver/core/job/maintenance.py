@@ -266,6 +266,35 @@ def leave_nodes(turn: Turn, name: str) -> bool:
     return True
 
 
+def swap_places(turn: Turn, name: str) -> bool:
+    """Have two of the job's places change nodes, once its last step is in the store: in memory each
+    rank would find another's. False: not there yet. Where it cannot be saved they stay.
+    """
+    job = turn.jobs[name]
+    point = saving.unsaved(turn, job)
+    if point is not None and job.save is None:
+        saving.begin(turn, job, point, by_s=turn.now + job.plan.diagnose_s)
+    if point is not None and saving.is_awaited(turn, name):
+        return False
+    turn.drop_timers(name, Timer.SAVE, Timer.SAVE_FAILS)
+    if point is None and not job.vacant and job.swaps in job.places:
+        _swap(turn, job)
+    turn.job(name, swaps="")
+    return True
+
+
+def _swap(turn: Turn, job: Job) -> None:
+    """With another place of its rack, if there is one; rank 0 stays where that may be."""
+    places = [*job.places]
+    one = places.index(job.swaps)
+    rack = turn.nodes[job.swaps].rack
+    others = [other for other in range(len(places)) if other != one]
+    other = min(others, key=lambda k: (turn.nodes[places[k]].rack != rack, -k))
+    places[one], places[other] = places[other], places[one]
+    turn.places(job.name, tuple(places))
+    turn.say(f"{places[one]} and {places[other]} change places", job.name)
+
+
 def _saved_by(turn: Turn, job: Job) -> Iterator[float]:
     """When the last step has to be saved: suspects are not worth a longer wait than their tests."""
     yield from _times(turn, job)

@@ -311,6 +311,7 @@ def give_back(turn: Turn, name: str, *, forget: str | None = None) -> None:
         name,
         standbys=(),
         leaving=(),
+        swaps="",
         suspects=(),
         tally=replace(turn.jobs[name].tally, quiet=0, ending=0),
         rendezvous_host="",

@@ -128,6 +128,10 @@ def _accused_enough(turn: Turn, node: str, incident: Incident) -> bool:
     return True
 
 
+def _swap(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
+    turn.job(name, swaps=fault.node or fault.place or "")
+
+
 def _exam(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     if fault.node is not None:
         _suspect(turn, name, (fault.node,))
@@ -182,6 +186,7 @@ ACTS = {
     Act.WAIT: How(Rung.NONE, "wait, and accuse nobody", _wait),
     Act.RESTART: How(Rung.IN_PLACE, "restart the ranks on the same nodes", None),
     Act.MOVE_WARM: How(Rung.REPLACE, "a warm standby takes its place", _move_warm),
+    Act.SWAP: How(Rung.IN_PLACE, "swap its place with another node of the job", _swap),
     Act.EXAM: How(Rung.DIAGNOSE, "test the node and its neighbours", _exam),
     Act.MOVE_COLD: How(Rung.REPLACE, "try its place on another node", _move_cold),
     Act.REPLACE: How(Rung.REPLACE, "replace the node", _replace),

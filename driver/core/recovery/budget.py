@@ -36,7 +36,8 @@ def payer(job: Job, fault: Fault, case: Case, table: Table, incident: Incident) 
     if not job.goes_on or fault.asked or table.act in (Act.GIVE_UP, Act.WAIT):
         return None
     idle = table.act is Act.RESTART and table.chosen is not Hypothesis.PASSING
-    own = fault.own and (case.alone or (idle and incident.faults > 1))  # it has not got on since
+    idle = idle and incident.faults > 1  # it has not got on since
+    own = fault.own and not case.went_along and (case.alone or idle)
     script = own or case.fault is FaultClass.SAID
     ours = table.chosen in OURS and not (script and table.act is Act.RESTART)
     if ours or fault.blame is Blame.INFRASTRUCTURE:

@@ -5,7 +5,7 @@ Called by `recover`, before the fault is noted. Pure.
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.attempt import known_points
+from holdfast.driver.core.attempt import known_points, saving
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import age, book, cost, same
 from holdfast.driver.core.evidence.case import Case, Ways
@@ -191,6 +191,8 @@ def _ways(turn: Turn, job: Job, fault: Fault, cost_s: dict[Act, float]) -> Ways:
         acts.add(Act.MOVE_WARM)
     if move_on_suspicion.to_move(turn, job, fault) is not None:
         acts.add(Act.MOVE_COLD)
+    if job.layout.nodes > 1 and (fault.node or fault.place) in job.places and saving.can_save(job):
+        acts.add(Act.SWAP)
     if known_points.older(job) or not job.plan.task.store_url:  # then there is the beginning
         acts.add(Act.STEP_BACK)
     return Ways(acts=frozenset(acts), cost_s=cost_s)

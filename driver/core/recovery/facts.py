@@ -23,6 +23,9 @@ from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame
 
+ASKED = book.MOVES | {Act.SWAP}
+"""What shows whether a fault goes along to another node."""
+
 
 def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table, payer: Blame | None) -> None:
     """The fault, what was held to be behind it, what is done about it and who pays for that; what
@@ -65,7 +68,7 @@ def _with_passed(fact: Fact, at_s: float | None) -> Fact:
 
 def _note_of_node(turn: Turn, node: OfNode, fact: Fact, table: Table) -> None:
     """That a fault was there says little; it accuses the node where that is what is acted on."""
-    held = table.chosen is Hypothesis.NODE
+    held = table.chosen is Hypothesis.NODE and table.act is not Act.SWAP  # which only asks
     convicts = table.act is Act.REPLACE
     bearing = Bearing.CONVICTS if convicts else Bearing.ACCUSES if held else Bearing.CONTEXT
     turn.add_fact(replace(fact, subject=node, bearing=bearing))
@@ -77,7 +80,7 @@ def withdraw(turn: Turn, job: Job, case: Case) -> None:
     left = {
         fact.about.node.name
         for fact in case.past
-        if fact.done in book.MOVES and fact.about.node is not None and _is_same(fact, case)
+        if fact.done in ASKED and fact.about.node is not None and _is_same(fact, case)
     }
     site = case.site
     for name in sorted(left & turn.nodes.keys()):

@@ -41,6 +41,7 @@ class JobChanges(TypedDict, total=False):
     standbys: tuple[str, ...]
     failed_standbys: int
     leaving: tuple[str, ...]
+    swaps: str
     epoch: int
     attempt: int
     stop: str

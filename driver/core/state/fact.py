@@ -42,6 +42,7 @@ class Act(StrEnum):
     WAIT = "wait"
     RESTART = "restart"
     MOVE_WARM = "move-warm"  # a standby takes its place; the node is tested off the job, or free
+    SWAP = "swap"  # its place and another one of the job change nodes: what is its own goes along
     EXAM = "exam"
     MOVE_COLD = "move-cold"
     REPLACE = "replace"

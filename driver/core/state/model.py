@@ -238,6 +238,7 @@ class Job(Value, frozen=True):
     standbys: tuple[str, ...] = ()
     failed_standbys: int = 0  # that failed their self-tests one after another
     leaving: tuple[str, ...] = ()  # of its places, those that are to be free
+    swaps: str = ""  # of its places, the one that is to be another one of them
     epoch: int = 0
     attempt: int = 0
     stop: str = "kill"  # how ranks of the epoch before this one end

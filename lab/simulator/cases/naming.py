@@ -22,8 +22,8 @@ def named(state: State, name: str, *, spoiled_s: float = -1.0) -> str:
     acted = [each for each in own if each.faults or each.rung is not Rung.NONE]
     last = max(acted or own, key=lambda each: (each.found_s, each.id))
     told = _hypothesis(last)
-    if told == "group" and _parted(state, last):
-        return "link"  # the tests found it
+    if told == "group":  # whom the tests of all found is named by them
+        return "link" if _parted(state, last) else "node" if last.evicted else told
     if told or not acted:
         return told or ("pause" if last.kind in PAUSES else "")
     return _by_its_words(state, job, last, spoiled=spoiled_s >= last.found_s)
