@@ -199,5 +199,6 @@ def expectation(job: Job) -> Expectation:
         stuck_max_s=job.plan.stuck_max_s,
         spots=patience_of(job.facts, job.since_s),
         best_step=job.best_step,
+        best_step_s=job.best_step_s,
         log_rules=job.plan.log_rules,
     )

@@ -295,7 +295,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         unsaved_step=job.save.step if job.finished and job.save else None,
         step_relative=so_far.relative,
         step_s=live.step_s if live else None,
-        best_step_s=live.best_step_s if live else None,
+        best_step_s=live.best_step_s if live else job.best_step_s,
         loss=live.loss if live else None,
         tokens_per_s=live.tokens_per_s if live else None,
         incident=job.incident,
