@@ -1,6 +1,7 @@
 """Lines of a story in words, and which of them belong to an incident. Pure."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 TESTS = "tests of "
@@ -35,6 +36,11 @@ def parts(line: Mapping[str, Any]) -> Sentence:
 def clock(at: str) -> str:
     """`2026-11-21T14:02:08.1+00:00` as `14:02:08`."""
     return at[11:19] if len(at) >= 19 else at
+
+
+def earlier(at: str, by_s: float) -> str:
+    """The moment so much before, in the same form."""
+    return (datetime.fromisoformat(at) - timedelta(seconds=by_s)).isoformat()
 
 
 def of_incident(lines: Sequence[Mapping[str, Any]], number: int) -> list[Mapping[str, Any]]:
