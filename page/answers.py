@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from holdfast.page import status
 from holdfast.page.status import Incidents, Job
-from holdfast.page.stories import clock, earlier
+from holdfast.page.stories import clock, clock_before
 from holdfast.page.tones import BAD, GOOD, PLAIN, WAITS
 from holdfast.page.words import FINISHED, duration
 
@@ -97,7 +97,7 @@ def _when(found: str, stalled_s: float) -> str:
     """A standstill is since its last step or collective, not since it was found."""
     if not stalled_s:
         return f"at {clock(found)} UTC: "
-    return f"since {clock(earlier(found, stalled_s))} UTC, found at {clock(found)}: "
+    return f"since {clock_before(found, stalled_s)} UTC, found at {clock(found)}: "
 
 
 def todo(job: Job, why: Mapping[str, Any]) -> str:
