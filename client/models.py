@@ -145,7 +145,7 @@ class Job(Model, frozen=True, kw_only=True):
     step_s: float | None
     """Median time of a step, in seconds."""
     best_step_s: float | None
-    """The least that this median has been."""
+    """The least that this median has been, over all attempts; an earlier driver's within 5 %."""
     loss: float | None
     tokens_per_s: float | None
     mfu: float | None
@@ -696,6 +696,9 @@ class Incident(Model, frozen=True, kw_only=True):
     outcome: str
     found_s: float
     """Driver time."""
+    stalled_s: float
+    """How long it had lasted when it was found: of a standstill, since the last step or collective
+    was done."""
     stages_s: dict[str, float]
     """Seconds that each stage of its last recovery took, in order."""
     recovered_s: float | None

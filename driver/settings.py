@@ -17,8 +17,10 @@ from pydantic_settings import BaseSettings, CliImplicitFlag, SettingsConfigDict
 
 from holdfast.kit.limits import is_pollable
 from holdfast.protocol.paths import RunPaths
+from holdfast.traces.sinks import amiss
 
 NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+SECRET = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 
 
 class Settings(BaseSettings):
@@ -78,6 +80,11 @@ class Settings(BaseSettings):
     (1.36, with the feature gates GenericWorkload and GangScheduling). Else pods have gates."""
     driver_urls: str = ""
     """What pods are told of where drivers are, commas between; empty: where this one listens."""
+    traces: str = ""
+    """Where pods keep their spans: redis://HOST:PORT, or off; empty: in files that go with them."""
+    traces_secret: str = ""
+    """Name of the Secret, in each job's namespace, whose `password` is that Redis'; a job where
+    there is none of that name runs, and its spans are refused."""
     dry_run_evictions: CliImplicitFlag[bool] = False
     """Evict no node by itself: only decide, journal and say which would be, and why."""
     connect_s: float = Field(default=120, ge=1, le=86_400)
@@ -123,6 +130,20 @@ class Settings(BaseSettings):
             raise ValueError(f"{value!r} is no name of a namespace: give a-z, 0-9 and - alone")
         return value
 
+    @field_validator("traces")
+    @classmethod
+    def _place_of_traces(cls, value: str) -> str:
+        if why := amiss(value):
+            raise ValueError(why)
+        return value
+
+    @field_validator("traces_secret")
+    @classmethod
+    def _name_of_a_secret(cls, value: str) -> str:
+        if value and not SECRET.fullmatch(value):
+            raise ValueError(f"{value!r} is no name of a Secret: give a-z, 0-9, - and . alone")
+        return value
+
     @field_validator("driver_urls", "advertise")
     @classmethod
     def _addresses(cls, value: str) -> str:
@@ -133,10 +154,20 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _of_kubernetes(self) -> Self:
-        for option in ("namespace", "node_selector", "kubeconfig", "pod_groups"):
+        named = (
+            "namespace",
+            "node_selector",
+            "kubeconfig",
+            "pod_groups",
+            "traces",
+            "traces_secret",
+        )
+        for option in named:
             if getattr(self, option) and self.cluster != "kubernetes":
-                named = option.replace("_", "-")
-                raise ValueError(f"--{named}: it needs --cluster kubernetes")
+                typed = option.replace("_", "-")
+                raise ValueError(f"--{typed}: it needs --cluster kubernetes")
+        if self.traces_secret and not self.traces:
+            raise ValueError("--traces-secret: it needs --traces redis://HOST:PORT")
         return self
 
     @field_validator("die_with_fd")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from holdfast.page import status
 from holdfast.page.status import Incidents, Job
-from holdfast.page.stories import clock
+from holdfast.page.stories import clock, clock_before
 from holdfast.page.tones import BAD, GOOD, PLAIN, WAITS
 from holdfast.page.words import FINISHED, duration
 
@@ -91,8 +91,15 @@ def _stopped(job: Job, incidents: Incidents, why: Mapping[str, Any]) -> Answer:
     over = last["recovered_s"] is not None or not last["open"]
     tone = PLAIN if over else BAD
     began = (line["at"] for line in why["lines"] if line["incident"] == last["number"])
-    at = next((f"at {clock(each)} UTC: " for each in began), "")
+    at = next((_when(each, last.get("stalled_s", 0.0)) for each in began), "")
     return Answer(ask, f"{at}{text}{status.still(last, job)}", tone, last["number"])
+
+
+def _when(found: str, stalled_s: float) -> str:
+    """A standstill is since its last step or collective, not since it was found."""
+    if not stalled_s:
+        return f"at {clock(found)} UTC: "
+    return f"since {clock_before(found, stalled_s)} UTC, found at {clock(found)}: "
 
 
 def todo(job: Job, why: Mapping[str, Any]) -> str:

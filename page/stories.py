@@ -37,6 +37,13 @@ def clock(at: str) -> str:
     return at[11:19] if len(at) >= 19 else at
 
 
+def clock_before(at: str, by_s: float) -> str:
+    """As `clock`, of the moment so much earlier."""
+    hours, minutes, seconds = map(int, clock(at).split(":"))
+    past_s = round(3_600 * hours + 60 * minutes + seconds - by_s) % 86_400
+    return f"{past_s // 3_600:02}:{past_s // 60 % 60:02}:{past_s % 60:02}"
+
+
 def of_incident(lines: Sequence[Mapping[str, Any]], number: int) -> list[Mapping[str, Any]]:
     """From the first line of that incident to its last, with what was decided between them."""
     own = [place for place, line in enumerate(lines) if line["incident"] == number]

@@ -59,15 +59,19 @@ NAMES = frozenset(
 
 
 class Drivers(NamedTuple):
-    """How nodes reach drivers: addresses, and PEM of the CA to trust for them, or ""."""
+    """How nodes reach drivers: addresses, and PEM of the CA to trust for them, or "". And where a
+    driver wants their spans (see `TRACES`); in pods that Redis' password is a Secret's `password`.
+    """
 
     urls: Sequence[str]
     ca: str = ""
+    traces: str = ""
+    traces_secret: str = ""
 
     def environment(self) -> dict[str, str]:
         """What a node's processes are told of it."""
-        told = {DRIVER_URL: ",".join(self.urls)}
-        return {**told, DRIVER_CA: self.ca} if self.ca else told
+        told = {DRIVER_URL: ",".join(self.urls), DRIVER_CA: self.ca, TRACES: self.traces}
+        return {name: value for name, value in told.items() if value}
 
 
 class BadSettings(ValueError):

@@ -127,6 +127,6 @@ async def outside(
     except ModuleNotFoundError as error:
         raise not_installed("cluster kubernetes", error, "kubernetes") from error
     urls = settings.driver_urls.split(",") if settings.driver_urls else listening.urls
-    drivers = Drivers(urls, listening.ca)
+    drivers = Drivers(urls, listening.ca, settings.traces, settings.traces_secret)
     async with kubernetes(settings, tokens, clock=clock, drivers=drivers) as made:
         yield made

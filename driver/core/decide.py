@@ -182,6 +182,7 @@ HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.Found: findings.on_found,
     e.StepsRepeated: ranks.on_repeated,
     e.RanksLeft: requests.on_left,
+    e.FasterSeen: ranks.on_faster,
     e.SaveProgressed: ranks.on_saving,
     e.ProgressSeen: ranks.on_progress,
     e.NodeAllocated: nodes.on_allocated,

@@ -404,6 +404,15 @@ class RanksLeft(Event, frozen=True):
     reached: Reached
 
 
+class FasterSeen(OfEpoch, frozen=True):
+    """The job's steps take less time than was told before, by so much that it is worth an entry.
+
+    What people compare its speed with, and nobody decides on; a driver that takes over knows it.
+    """
+
+    best_step_s: float
+
+
 class SaveProgressed(OfEpoch, frozen=True):
     """The store has taken more of the step that is saved before nodes are left: so much in all."""
 

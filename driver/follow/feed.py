@@ -200,5 +200,6 @@ def expectation(job: Job) -> Expectation:
         spots=patience_of(job.facts, job.since_s),
         loss_again=bad_loss.replayed(job),
         best_step=job.best_step,
+        best_step_s=job.best_step_s,
         log_rules=job.plan.log_rules,
     )

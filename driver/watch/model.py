@@ -31,6 +31,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     spots: dict[str, int] = {}  # restarts so far, by where the job stood still
     loss_again: bool = False  # it is to be seen whether a loss that was no number is so again
     best_step: int | None = None  # highest step that any earlier epoch completed
+    best_step_s: float | None = None  # median time of its fastest steps, as an earlier driver told
     log_rules: tuple[tuple[str, str], ...] = ()  # (pattern, "report", "restart" or "suspect")
 
     @property

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 
 import msgspec
 
-from holdfast.driver.core.events import AnyEvent, ProgressSeen, StepsRepeated
+from holdfast.driver.core.events import AnyEvent, FasterSeen, ProgressSeen, StepsRepeated
 from holdfast.driver.watch import curve, jobs, last_step_progress, rank_rows, registry
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.detector import Context, Detector, Guard
@@ -239,10 +239,10 @@ class Watch:
         return over or self._nodes.most_have_reported()
 
 
-def _progress(
-    expected: Expectation, told: jobs.Begun | jobs.Further, starts_s: dict[str, float]
-) -> AnyEvent:
+def _progress(expected: Expectation, told: jobs.Told, starts_s: dict[str, float]) -> AnyEvent:
     job, epoch = expected.job, expected.epoch
+    if isinstance(told, jobs.Faster):
+        return FasterSeen(job=job, epoch=epoch, best_step_s=told.best_step_s)
     if isinstance(told, jobs.Begun):
         return StepsRepeated(
             job=job, epoch=epoch, since=told.saved, before=told.furthest, starts_s=starts_s

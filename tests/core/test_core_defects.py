@@ -216,6 +216,7 @@ def around(life: Any) -> dict[str, e.AnyEvent]:
         e.DiagnosticEnded(node="n0", id="1", results=()),
         e.StepsRepeated(job="a", epoch=job.epoch, since=0, before=1),
         e.RanksLeft(job="a", reached=e.Reached(step=1)),
+        e.FasterSeen(job="a", epoch=job.epoch, best_step_s=0.1),
         e.SaveProgressed(job="a", epoch=job.epoch, taken_bytes=1),
         e.ProgressSeen(job="a", epoch=job.epoch, step=2),
         e.NodeAllocated(**of),

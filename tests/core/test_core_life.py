@@ -266,3 +266,13 @@ def test_ranks_that_are_started_anew_or_told_themselves_leave_no_such_word(train
     life.dies(1, code=1)
     assert life.do(e.RanksLeft(job="job", reached=e.Reached(step=112))).idle
     assert life.job.reached is None
+
+
+def test_how_fast_a_job_was_at_its_best_is_kept_over_its_attempts(training) -> None:
+    life = training()
+    for best_s in (0.4, 0.2, 0.3):
+        life.do(e.FasterSeen(job="job", epoch=life.job.epoch, best_step_s=best_s))
+    assert life.job.best_step_s == 0.2
+    life.dies(1, code=1)
+    life.do(e.FasterSeen(job="job", epoch=life.job.epoch - 1, best_step_s=0.1))
+    assert life.job.best_step_s == 0.2

@@ -124,6 +124,16 @@ def test_a_token_that_everybody_can_read_is_refused(
         (["--listen", "127.0.0.1:99999"], "--listen: give an IP address and a port"),
         (["--namespace", "Bad_NS!"], "--namespace: 'Bad_NS!' is no name of a namespace: give a-z"),
         (["--namespace", "ai"], "--namespace: it needs --cluster kubernetes"),
+        (["--traces", "kafka://x"], "--traces: 'kafka://x' is no place for traces: give redis:"),
+        (["--traces", "off"], "--traces: it needs --cluster kubernetes"),
+        (
+            ["--cluster", "kubernetes", "--traces-secret", "spans"],
+            "--traces-secret: it needs --traces redis://HOST:PORT",
+        ),
+        (
+            ["--cluster", "kubernetes", "--traces", "redis://r:1", "--traces-secret", "A_b"],
+            "--traces-secret: 'A_b' is no name of a Secret: give a-z",
+        ),
         (["--advertise", "here"], "--advertise: 'here' is no address of a driver: give http"),
         (["--listen", "198.51.100.1:0"], "listen 198.51.100.1:0: "),
         (
@@ -138,6 +148,10 @@ def test_a_token_that_everybody_can_read_is_refused(
         "port",
         "namespace",
         "no cluster",
+        "traces",
+        "traces, no cluster",
+        "secret, no traces",
+        "secret",
         "url",
         "not ours",
         "period",

@@ -12,6 +12,7 @@ from operated import operated
 from pydantic_settings import CliApp
 from waiting import eventually
 
+from holdfast.driver.adapters.page.safety import is_ours, names_of
 from holdfast.driver.settings import Settings, parts
 from holdfast.lab.kubernetes.kubectl import KubectlFailed
 from holdfast.lab.kubernetes.plane import ControlPlane
@@ -59,7 +60,9 @@ def test_it_is_applied_twice_without_a_change_and_without_a_warning(
     assert eventually(why, "the driver's pod passed all admission and waits for a node")
 
 
-@pytest.mark.parametrize("folder", ["", "overlays/one-namespace", "overlays/one-driver"])
+@pytest.mark.parametrize(
+    "folder", ["", "overlays/one-namespace", "overlays/one-driver", "overlays/webhooks"]
+)
 def test_the_driver_starts_with_the_settings_that_its_deployment_gives(
     plane: ControlPlane, folder: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,7 +80,21 @@ def test_the_driver_starts_with_the_settings_that_its_deployment_gives(
     asked = [(each["path"], each["port"]) for each in probes]
     assert asked == [("/healthz", "probes"), ("/healthz", "probes"), ("/ablez", "probes")]
     assert settings.standby is bool(settings.journal) is bool(settings.lease)
-    assert str(settings.state) in [each["mountPath"] for each in container["volumeMounts"]]
+    mounts = [each["mountPath"] for each in container["volumeMounts"]]
+    assert str(settings.state) in mounts
+    assert settings.webhooks is None or str(settings.webhooks.parent) in mounts
+    assert (settings.webhooks is not None) is (folder == "overlays/webhooks")
+
+
+def test_a_driver_is_known_by_each_name_that_a_cluster_gives_its_service(
+    plane: ControlPlane,
+) -> None:
+    parts_of = kustomized(plane, "overlays/one-driver")
+    settings = CliApp.run(Settings, cli_args=container_of(parts_of)["args"])
+    names = names_of(settings.urls, settings.hosts)
+    for tail in ("", ".holdfast", ".holdfast.svc", ".holdfast.svc.cluster.local"):
+        assert is_ours(f"holdfast-driver{tail}:7700", names), tail
+    assert not is_ours("holdfast-driver.elsewhere:7700", names)
 
 
 def test_two_drivers_wait_for_each_other_and_one_alone_for_nobody(plane: ControlPlane) -> None:

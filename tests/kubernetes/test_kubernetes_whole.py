@@ -4,6 +4,7 @@ The driver has the shipped role and nothing else. What it asked is in the audit 
 in its journal; one test plays the path, the others read what it left.
 """
 
+import hashlib
 import json
 import re
 from collections import Counter
@@ -31,7 +32,12 @@ ACTING = re.compile(r"holdfast-driver \(term=(\d+) entry=(\d+) (\w+) ([\w.-]+)\)
 
 JOB = NAMESPACE = "whole"
 HERE = ("-n", NAMESPACE)
-TRAIN = "import time\nfor step in range(45): print(step, flush=True); time.sleep(0.3)"
+WORD, WORDS = "only the kubelet reads it", "words"
+TRAIN = (
+    "import hashlib, os, time\n"
+    "print(hashlib.sha256(os.environ['WORD'].encode()).hexdigest(), flush=True)\n"
+    "for step in range(45): print(step, flush=True); time.sleep(0.3)"
+)
 TTL_S = 8
 
 
@@ -77,6 +83,7 @@ def since_bytes(plane: ControlPlane) -> int:
 def left(plane: ControlPlane, folder: Path, since_bytes: int, nodes: Joined) -> Left:
     """Play it: a node of the job is unplugged, the job ends well, and its time to live is over."""
     end_a_pod_that_has_our_name(plane)
+    plane.kubectl(*HERE, "create", "secret", "generic", WORDS, f"--from-literal=word={WORD}")
     apply(plane)
     eventually(lambda: status(plane).get("phase") == "Running", "it runs")
     shown = eventually(lambda: shown_by(plane), "both ranks are seen in their pods' logs")
@@ -110,7 +117,8 @@ def end_a_pod_that_has_our_name(plane: ControlPlane) -> None:
 def apply(plane: ControlPlane, name: str = JOB, script: str = TRAIN, **more: Any) -> None:
     command = ["python", "-u", "-c", script]
     spec = {"nodes": 2, "ranksPerNode": 1, "command": command, "ttlS": TTL_S}
-    spec["pod"] = {"image": "holdfast-executor:1"}
+    secret = {"name": "WORD", "secretName": WORDS, "key": "word"}
+    spec["pod"] = {"image": "holdfast-executor:1", "secretEnv": [secret]}
     document = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "TrainingJob"}
     document |= {"metadata": {"name": name}, "spec": spec | more}
     plane.kubectl(*HERE, "apply", "-f", "-", input=json.dumps(document))
@@ -201,7 +209,18 @@ def test_a_job_goes_on_though_one_of_its_nodes_is_unplugged(left: Left) -> None:
 
 def test_kubectl_logs_has_what_the_ranks_write(left: Left) -> None:
     ours = [line for line in left.shown if line.startswith("[rank 1] ")]
-    assert ours[:3] == [f"[rank 1] {step}" for step in range(3)]
+    assert ours[1:4] == [f"[rank 1] {step}" for step in range(3)]
+
+
+def test_ranks_have_what_a_secret_says_and_nothing_else_of_ours_has_it(
+    left: Left, folder: Path
+) -> None:
+    read = hashlib.sha256(WORD.encode()).hexdigest()
+    assert {f"[rank {rank}] {read}" for rank in (0, 1)} <= set(left.shown)
+    assert WORD not in f"{left.status} {left.story} {left.entries}"
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert files
+    assert not [path for path in files if WORD.encode() in path.read_bytes()]
 
 
 def test_what_ranks_wrote_last_is_kept_though_their_pods_are_gone(left: Left) -> None:

@@ -1,5 +1,6 @@
 """Pages as they are made, of made-up answers: what is said first, what it costs, what is quoted."""
 
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,13 @@ def test_speed_is_told_against_its_own_best_and_a_stop_with_its_time() -> None:
     stopped = told["Why did it last stop?"]
     assert (stopped.incident, INCIDENT["latest"] in stopped.text) == (INCIDENT["number"], True)
     assert " UTC: " in stopped.text
+    (first, *_) = [line["at"] for line in WHY["lines"] if line["incident"] == INCIDENT["number"]]
+    stood = {**INCIDENT, "stalled_s": 65.0}
+    since = datetime.fromisoformat(first) - timedelta(seconds=65)
+    text = answers(RUNNING, [stood], WHY)[3].text
+    assert text.startswith(f"since {since:%H:%M:%S} UTC, found at {first[11:19]}: ")
+    at_once = answers(RUNNING, [{**INCIDENT, "stalled_s": 0.0}], WHY)[3].text
+    assert at_once.startswith(f"at {first[11:19]} UTC: ")
     best = {**RUNNING, "step_s": 0.1}
     assert "as fast as ever" in answers(best, [], WHY)[1].text
 

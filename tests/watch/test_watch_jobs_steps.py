@@ -1,11 +1,13 @@
 """Ranks that count from their own start: where an attempt begins again, and when it is further."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
-from holdfast.driver.core.events import StepsRepeated
+from holdfast.driver.core.events import FasterSeen, StepsRepeated
+from holdfast.driver.watch.jobs import FASTER
 from holdfast.protocol.messages import Observed, RankStatus
 
 A_BEAT = 4
@@ -253,3 +255,36 @@ def test_a_start_is_known_where_the_first_new_step_is_long_after_it(cluster: Any
     (first,) = world.seen
     assert first.step > 60
     assert first.starts_s["step"] > 10.0
+
+
+def test_it_is_told_when_steps_are_faster_by_more_than_a_little_and_seldom(cluster: Any) -> None:
+    world, faster = cluster(2), []
+    take = world.take
+
+    def kept(events: Any) -> None:
+        events = list(events)
+        faster.extend(each.best_step_s for each in events if isinstance(each, FasterSeen))
+        take(events)
+
+    world.take = kept
+    world.step_s = 0.8
+    world.go(60)
+    assert faster == pytest.approx([1.0], rel=0.25)  # a heartbeat each 0.5 s
+    world.step_s = 0.2
+    world.go(120)
+    assert faster[-1] == pytest.approx(0.2, rel=0.1)
+    assert all(after < FASTER * before for before, after in pairwise(faster))
+    world.step_s = 0.8
+    told = len(faster)
+    world.go(60)
+    assert len(faster) == told, "slower is not faster"
+
+
+def test_what_an_earlier_driver_told_is_the_best_until_it_is_beaten(cluster: Any) -> None:
+    world = cluster(2)
+    world.epoch += 1
+    world.watch.forget("job")
+    world.watch.keep(set())
+    world.expect(best_step_s=0.05)
+    world.go(30)
+    assert world.watch.progress("job").best_step_s == 0.05

@@ -16,6 +16,7 @@ FOLDER = "/run/holdfast"
 SCRATCH = f"{FOLDER}/scratch"
 MEMORY = f"{FOLDER}/memory"
 TOKEN = f"{FOLDER}/identity/token"
+TRACES_PASSWORD = f"{FOLDER}/traces/password"
 SHARED_MEMORY = "/dev/shm"
 
 LEAVES_WITHIN_S = 120
@@ -115,7 +116,7 @@ def spec_of(order: Order) -> dict[str, Any]:
         "enableServiceLinks": False,
         "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_container(order, template)],
-        "volumes": _volumes(template),
+        "volumes": [*_volumes(template), *_secret_of_traces(order.drivers.traces_secret)],
     }
     for field in ("serviceAccountName", "imagePullSecrets", "priorityClassName"):
         if template.get(field):
@@ -140,7 +141,7 @@ def _container(order: Order, template: Json) -> dict[str, Any]:
         "command": ["python", "-m", "holdfast.keeper.pod"],
         "env": [*_environment(order), *_secrets(template)],
         "resources": _resources(template),
-        "volumeMounts": _mounts(template),
+        "volumeMounts": _mounts(template, order.drivers),
         "securityContext": security,
         "terminationMessagePolicy": "FallbackToLogsOnError",
     }
@@ -168,6 +169,8 @@ def _environment(order: Order) -> list[dict[str, Any]]:
         nodeenv.PROBE_PORT: str(PROBE_PORT),
         nodeenv.SHOW_OUTPUT: "yes",
     }
+    if order.drivers.traces_secret:
+        values[nodeenv.TRACES_PASSWORD_FILE] = TRACES_PASSWORD
     fields = {nodeenv.NODE: "spec.nodeName", nodeenv.ADDRESS: "status.podIP"}
     return [
         *({"name": name, "value": value} for name, value in values.items()),
@@ -206,7 +209,14 @@ def _volumes(template: Json) -> list[dict[str, Any]]:
     ]
 
 
-def _mounts(template: Json) -> list[dict[str, Any]]:
+def _secret_of_traces(name: str) -> list[dict[str, Any]]:
+    """A job is not to wait for it: without it spans are lost, and nothing else."""
+    items = [{"key": "password", "path": "password"}]
+    secret = {"secretName": name, "items": items, "optional": True}
+    return [{"name": "traces", "secret": secret}] if name else []
+
+
+def _mounts(template: Json, drivers: nodeenv.Drivers) -> list[dict[str, Any]]:
     own: list[dict[str, Any]] = [
         {"name": "scratch", "mountPath": SCRATCH},
         {"name": "memory", "mountPath": MEMORY},
@@ -214,6 +224,9 @@ def _mounts(template: Json) -> list[dict[str, Any]]:
     ]
     if template.get("shm"):
         own.append({"name": "shm", "mountPath": SHARED_MEMORY})
+    if drivers.traces_secret:
+        at = TRACES_PASSWORD.rpartition("/")[0]
+        own.append({"name": "traces", "mountPath": at, "readOnly": True})
     return own + [
         {key: volume[key] for key in ("name", "mountPath", "readOnly") if key in volume}
         for volume in template.get("volumes", ())

@@ -130,7 +130,7 @@ class JobView(View):
     step_s: float | None
     """Median time of a step, in seconds."""
     best_step_s: float | None
-    """The least that this median has been."""
+    """The least that this median has been, over all attempts; an earlier driver's within 5 %."""
     loss: float | None
     tokens_per_s: float | None
     mfu: float | None
@@ -244,6 +244,9 @@ class IncidentView(View):
     outcome: str
     found_s: float
     """Driver time."""
+    stalled_s: float
+    """How long it had lasted when it was found: of a standstill, since the last step or collective
+    was done."""
     stages_s: dict[str, float]
     """Seconds that each stage of its last recovery took, in order."""
     recovered_s: float | None
@@ -301,7 +304,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         unsaved_step=job.save.step if job.finished and job.save else None,
         step_relative=so_far.relative,
         step_s=live.step_s if live else None,
-        best_step_s=live.best_step_s if live else None,
+        best_step_s=live.best_step_s if live else job.best_step_s,
         loss=live.loss if live else None,
         tokens_per_s=live.tokens_per_s if live else None,
         mfu=used,
@@ -421,6 +424,7 @@ def incident_view(incident: Incident) -> IncidentView:
         open=incident.open,
         outcome=incident.outcome,
         found_s=incident.found_s,
+        stalled_s=incident.stalled_s,
         stages_s=timeline(incident),
         recovered_s=None if resumed is None else resumed - incident.found_s,
         overtaken=incident.overtaken,

@@ -206,6 +206,15 @@ def on_progress(turn: Turn, event: e.ProgressSeen) -> None:
     )
 
 
+def on_faster(turn: Turn, event: e.FasterSeen) -> None:
+    """For people alone."""
+    job = current(turn, event)
+    if job is None or (job.best_step_s is not None and event.best_step_s >= job.best_step_s):
+        return
+    turn.job(job.name, best_step_s=event.best_step_s)
+    turn.say(f"{job.name} is faster than ever: {event.best_step_s:.3g} s a step")
+
+
 def _went_on(turn: Turn, job: Job, event: e.ProgressSeen) -> str:
     if event.stepless:
         return "trains: its collectives go on, though no step of an optimizer is seen"

@@ -64,6 +64,7 @@ class JobChanges(TypedDict, total=False):
     granted: int | None
     unsure_s: float | None
     best_step: int | None
+    best_step_s: float | None
     reached: Reached | None
     unfit: dict[str, Unfit]
     tried: dict[str, Tried]

@@ -261,6 +261,7 @@ class Job(Value, frozen=True):
     granted: int | None = None  # a person's word: ranks start from this step, 0 is the beginning
     unsure_s: float | None = None  # since when it is held back by what the store may hold
     best_step: int | None = None  # highest step known to be completed by all ranks
+    best_step_s: float | None = None  # median time of its fastest steps, as far as it was told
     reached: Reached | None = None  # how far it was when its ranks were ended, until others start
     unfit: dict[str, Unfit] = {}  # nodes that could not run it lately; other jobs may have them
     tried: dict[str, Tried] = {}  # nodes that it had to do without: others come first
