@@ -125,6 +125,7 @@ class Driver:
 
         def show(state: State) -> None:
             self._feed.follow(state)
+            self.control.bursts.follow(state)
             follow(state)
 
         keeping = group.create_task(self.loop.term.keep(step_down_s=self._step_down_s))
@@ -134,6 +135,7 @@ class Driver:
             group.create_task(self.loop.run()),
             group.create_task(self._last_lines.run()),
             group.create_task(self._pruner.run()),
+            group.create_task(self.control.bursts.run(group)),
             group.create_task(self._feed.tick(self._settings.watch_period_s)),
             group.create_task(self._feed.facts(self._outside.cluster)),
             *(self._webhooks.start(group) if self._webhooks else ()),

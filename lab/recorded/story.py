@@ -109,6 +109,9 @@ class Story:
         for name in (*looked, "ranks/{rank}/logs"):
             await self._asked(f"GET /jobs/{{job}}/{name}")
         await self._asked("POST /jobs/{job}/stacks", {"ranks": [0, 1, 5]})
+        await self._asked("POST /nodes/{node}/burst", {"seconds": 10})
+        for name in ("", "/{burst}", "/{burst}.svg"):
+            await self._asked(f"GET /jobs/{{job}}/bursts{name}")
         for name in ("", "/{node}", "/{node}/why"):
             await self._asked(f"GET /nodes{name}")
         for name in ("GET /incidents", "GET /incidents/{number}", "GET /evidence", "GET /goodput"):

@@ -16,6 +16,7 @@ from holdfast.driver.adapters.page.sessions import Sessions
 from holdfast.driver.adapters.rest import (
     attempts,
     brake,
+    bursts,
     calibrations,
     codes,
     diagnoses,
@@ -62,7 +63,19 @@ def routes() -> Iterator[BaseRoute]:
     """As their modules made them, each with its whole path: `include_router` would have every
     signature read once more when the first request comes, .03 s of a driver's start.
     """
-    of_jobs = (jobs, ranks, attempts, logs, spans, stacks, stories, evidence, facts, goodput)
+    of_jobs = (
+        jobs,
+        ranks,
+        attempts,
+        logs,
+        spans,
+        bursts,
+        stacks,
+        stories,
+        evidence,
+        facts,
+        goodput,
+    )
     of_nodes = (nodes, diagnoses, calibrations, brake)
     for module in (*of_jobs, *of_nodes, incidents, digests, webhooks, events, codes):
         yield from module.router.routes
