@@ -58,7 +58,7 @@ def take(
     json: Json = False,
 ) -> None:
     """Take one now, for ten seconds, and show it. Nothing is stopped for it."""
-    asked = client(url, state, timeout_s=seconds + 60)
+    asked = client(url, state)
     complain(f"counting on {node} for {seconds:g} s")
     taken = asked.post(path("nodes", node, "burst"), {"seconds": seconds})
     if json:

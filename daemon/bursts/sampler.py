@@ -8,6 +8,7 @@ whose daemon is gone ends.
 import os
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from holdfast.daemon.bursts.counters import Counts, Links, Ports
@@ -38,7 +39,7 @@ def sample(node: str, seconds: float, interface: str, sys_root: Path) -> Burst:
         tick = due
         pause_ns = began_ns + tick * PERIOD_NS - time.monotonic_ns()
         if pause_ns > 0:
-            time.sleep(pause_ns / 1e9)
+            time.sleep(pause_ns / 1e9)  # noqa: TID251 its schedule is the fact
     return Burst(
         node=node,
         seconds=seconds,
@@ -52,7 +53,7 @@ def sample(node: str, seconds: float, interface: str, sys_root: Path) -> Burst:
 
 def _rail(name: str, counts: list[Counts]) -> Rail:
     grown = [
-        [max(0, after - before) for before, after in zip(column, column[1:], strict=False)]
+        [max(0, after - before) for before, after in pairwise(column)]
         for column in zip(*counts, strict=True)
     ]
     return Rail(name=name, received=grown[0], sent=grown[1], errors=grown[2], drops=grown[3])

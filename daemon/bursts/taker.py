@@ -9,7 +9,7 @@ from pathlib import Path
 from holdfast.protocol.messages import AskBurst, BurstTaken
 from holdfast.traces.bursts.record import LARGEST_BYTES, MOST_SECONDS
 
-BEYOND_S = 20.0
+BEYOND_S = 12.0
 """A sampler that has not ended by then, after its seconds, is ended: a busy machine starts one in
 some seconds."""
 _SAMPLER = "holdfast.daemon.bursts.sampler"

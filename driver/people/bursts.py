@@ -28,7 +28,7 @@ MOST_INVOLVED = 3
 to compare with."""
 REST_S = 60.0
 """Between two bursts of a node that nobody asked for."""
-BEYOND_S = 25.0
+BEYOND_S = 15.0
 """What a node may take beyond the seconds that are counted: `daemon.bursts.taker` gives up first,
 and says why."""
 

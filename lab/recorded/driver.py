@@ -188,9 +188,8 @@ class ScriptedNodes:
 
     async def burst(self, node: str, seconds: float, limit_s: float) -> bytes:
         """Three samples: what one shows is no matter of how many there are."""
-        rail = Rail(
-            name="eth0", received=[125_000, 0], sent=[118_000, 0], errors=[0] * 2, drops=[0] * 2
-        )
+        moved = {"received": [125_000, 0], "sent": [118_000, 0]}
+        rail = Rail(name="eth0", **moved, errors=[0, 0], drops=[0, 0])
         return encode_burst(
             Burst(
                 node=node,

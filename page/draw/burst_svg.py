@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.page.draw import svg
-from holdfast.page.draw.burst import Line, laid_out
+from holdfast.page.draw.burst import Layout, Line, laid_out
 from holdfast.page.draw.svg import Svg
 from holdfast.page.draw.themes import LIGHT, Theme
 
@@ -29,14 +29,12 @@ def drawn(answer: Mapping[str, Any], *, theme: Theme = LIGHT) -> str:
     for at, line in enumerate(words):
         out.text(14, 44 + LINE * at, line, size=12, fill=theme.quiet)
     for at, each in enumerate(found.lines):
-        _band(out, each, top + at * (BAND + APART) + BAND / 2 + 8, found, answer, theme)
+        _band(out, each, top + at * (BAND + APART) + BAND / 2 + 8, found, theme)
     _axis(out, height - 34, found.length_s, theme)
     return out.done()
 
 
-def _band(
-    out: Svg, line: Line, y: float, found: Any, answer: Mapping[str, Any], theme: Theme
-) -> None:
+def _band(out: Svg, line: Line, y: float, found: Layout, theme: Theme) -> None:
     out.text(14, y, line.name, size=12, font_weight="bold")
     out.text(14, y + LINE, f"to {rate(found.most * 1e3)}", size=10, fill=theme.quiet)
     began, ended = line.gap

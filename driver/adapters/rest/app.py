@@ -63,19 +63,8 @@ def routes() -> Iterator[BaseRoute]:
     """As their modules made them, each with its whole path: `include_router` would have every
     signature read once more when the first request comes, .03 s of a driver's start.
     """
-    of_jobs = (
-        jobs,
-        ranks,
-        attempts,
-        logs,
-        spans,
-        bursts,
-        stacks,
-        stories,
-        evidence,
-        facts,
-        goodput,
-    )
+    looked_at = (ranks, attempts, logs, spans, bursts, stacks, stories)
+    of_jobs = (jobs, *looked_at, evidence, facts, goodput)
     of_nodes = (nodes, diagnoses, calibrations, brake)
     for module in (*of_jobs, *of_nodes, incidents, digests, webhooks, events, codes):
         yield from module.router.routes

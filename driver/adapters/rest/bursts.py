@@ -128,18 +128,18 @@ def list_bursts(job: str, control: Driver) -> BurstList:
     return told(control, job_of(control, job).name)
 
 
-@router.get("/jobs/{job}/bursts/{burst}", dependencies=[NO_PARAMETERS])
-def get_burst(job: str, burst: int, control: Driver) -> BurstView:
-    """One burst with all its samples."""
-    return _read(control, job_of(control, job).name, burst)
-
-
 @router.get("/jobs/{job}/bursts/{burst}.svg", dependencies=[NO_PARAMETERS])
 def draw_burst(job: str, burst: int, control: Driver) -> Response:
     """One burst as a picture."""
     found = _read(control, job_of(control, job).name, burst)
     drawn = burst_svg.drawn(found.model_dump(), theme=themes.LIGHT)
     return Response(drawn, media_type="image/svg+xml")
+
+
+@router.get("/jobs/{job}/bursts/{burst}", dependencies=[NO_PARAMETERS])
+def get_burst(job: str, burst: int, control: Driver) -> BurstView:
+    """One burst with all its samples."""
+    return _read(control, job_of(control, job).name, burst)
 
 
 def told(control: Control, job: str) -> BurstList:
