@@ -15,6 +15,7 @@ import typer
 from holdfast.cli import (
     bench,
     brake,
+    burst,
     calibrate,
     diagnose,
     digest,
@@ -59,7 +60,7 @@ app = typer.Typer(
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
 _ABOUT_JOBS = (jobs, show, incident, goodput, digest, logs)
-_TO_LOOK_AT = (page, top, ranks, stack, pictures, trace)
+_TO_LOOK_AT = (page, top, ranks, stack, pictures, burst, trace)
 _ALONE = (warm, runs, checkpoint, webhook)
 for module in (
     run,

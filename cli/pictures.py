@@ -66,7 +66,7 @@ def heatmap(
     found = _looked_at(asked, name) if alive else _ended(asked, name, PAST_S)
     if json:
         as_json(found)
-    elif not _to_file(lambda theme: heat_svg.drawn(found, theme=theme), svg, png, dark=dark):
+    elif not to_file(lambda theme: heat_svg.drawn(found, theme=theme), svg, png, dark=dark):
         from holdfast.cli import picture_text
 
         picture_text.heatmap(found)
@@ -91,7 +91,7 @@ def timeline(
     ranks = asked.ranks(name) if alive else None
     if json:
         as_json(found)
-    elif not _to_file(
+    elif not to_file(
         lambda theme: timeline_svg.drawn(found, ranks, theme=theme), svg, png, dark=dark
     ):
         from holdfast.cli import picture_text
@@ -120,7 +120,7 @@ def view3d(
         raise misused(f"--rank: {found['job']} has no rank {rank}.", "Ranks: holdfast ranks")
     if json:
         as_json(found)
-    elif not _to_file(
+    elif not to_file(
         lambda theme: grid_svg.drawn(found, theme=theme, rank=rank), svg, png, dark=dark
     ):
         from holdfast.cli import picture_text
@@ -171,7 +171,7 @@ def _ended(asked: asking.Source, name: str, last_s: float) -> dict[str, Any]:
 # ---------------------------------------------------------------- where it goes
 
 
-def _to_file(draw: Callable[[Any], str], svg: Path | None, png: Path | None, *, dark: bool) -> bool:
+def to_file(draw: Callable[[Any], str], svg: Path | None, png: Path | None, *, dark: bool) -> bool:
     """Write what was asked for; False where no file was."""
     from holdfast.page.draw import themes
 
@@ -181,15 +181,15 @@ def _to_file(draw: Callable[[Any], str], svg: Path | None, png: Path | None, *, 
         raise misused("--png needs resvg-py.", "Install it: pip install 'holdfast[png]', or --svg.")
     picture = draw(themes.DARK if dark else themes.LIGHT)
     if svg is not None:
-        _write(svg, picture.encode())
+        write(svg, picture.encode())
     if png is not None:
         import resvg_py
 
-        _write(png, bytes(resvg_py.svg_to_bytes(svg_string=picture)))
+        write(png, bytes(resvg_py.svg_to_bytes(svg_string=picture)))
     return True
 
 
-def _write(path: Path, data: bytes) -> None:
+def write(path: Path, data: bytes) -> None:
     try:
         path.write_bytes(data)
     except OSError as error:

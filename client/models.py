@@ -309,6 +309,79 @@ class SpanList(Model, frozen=True, kw_only=True):
     """What could not be read, a sentence each."""
 
 
+class BurstNote(Model, frozen=True, kw_only=True):
+    """Which burst it is."""
+
+    id: int
+    """Counted from 1 for each job."""
+    node: str
+    began_at: str
+    """Time of day, UTC."""
+    why: str
+    """Who asked, or the incident."""
+    incident: int | None
+    rails: list[str]
+    samples: int
+
+
+class TakenBurst(Model, frozen=True, kw_only=True):
+    """A burst that was just taken, and whose."""
+
+    job: str
+    burst: BurstNote
+
+
+class BurstList(Model, frozen=True, kw_only=True):
+    """An answer."""
+
+    job: str
+    items: list[BurstNote]
+    """Oldest first."""
+
+
+class Rail(Model, frozen=True, kw_only=True):
+    """One rail: figures of both directions together, and the bytes between samples of each."""
+
+    name: str
+    mean_bytes_per_s: float
+    peak_bytes_per_s: float
+    """In the busiest millisecond."""
+    idle: float
+    """Share of the milliseconds with less than a hundredth of the peak."""
+    gap_s: float
+    """The longest idle time."""
+    gap_at_s: float
+    """When it began."""
+    errors: int
+    drops: int
+    period_s: float | None
+    """After which its traffic is like itself again; null where it has no rhythm."""
+    received_bytes: list[int]
+    sent_bytes: list[int]
+
+
+class Burst(Model, frozen=True, kw_only=True):
+    """A node's rails, each millisecond."""
+
+    job: str
+    burst: BurstNote
+    says: str
+    """What it shows, in words."""
+    seconds: float
+    period_p50_s: float
+    """Between two samples, at the median; a millisecond is meant."""
+    period_p99_s: float
+    missed: int
+    """Milliseconds in which nobody looked."""
+    cpu_s: float
+    """That it took of the node's processors."""
+    degraded: str
+    """What could not be done as it should; else empty."""
+    at_us: list[int]
+    """When each sample was taken, since the first."""
+    rails: list[Rail]
+
+
 class Stack(Model, frozen=True, kw_only=True):
     """What some ranks show, all of them the same."""
 

@@ -156,6 +156,37 @@ class Operations(Asks):
         )
         return told
 
+    def take_burst(self, node: str, *, seconds: float | None = None) -> models.TakenBurst:
+        """Count what each rail of the node moves, each millisecond, from now on; answered at
+        its end.  Nothing is stopped for it, and nothing written down but the burst.
+        """
+        told: models.TakenBurst = self._ask(
+            "POST",
+            ("v1alpha1", "nodes", node, "burst"),
+            models.TakenBurst,
+            body={"seconds": seconds},
+        )
+        return told
+
+    def bursts(self, job: str) -> models.BurstList:
+        """The bursts of a job's nodes that are kept."""
+        told: models.BurstList = self._ask(
+            "GET", ("v1alpha1", "jobs", job, "bursts"), models.BurstList
+        )
+        return told
+
+    def burst_svg(self, job: str, burst: int) -> str:
+        """One burst as a picture."""
+        told: str = self._ask("GET", ("v1alpha1", "jobs", job, "bursts", f"{burst}.svg"), None)
+        return told
+
+    def burst(self, job: str, burst: int) -> models.Burst:
+        """One burst with all its samples."""
+        told: models.Burst = self._ask(
+            "GET", ("v1alpha1", "jobs", job, "bursts", burst), models.Burst
+        )
+        return told
+
     def stacks(self, job: str, *, ranks: Sequence[int]) -> models.Stacks:
         """Take the stacks of ranks that run, now. Nothing is stopped, and nothing written
         down.
@@ -551,6 +582,39 @@ class AsyncOperations(AsksLater):
             ("v1alpha1", "jobs", job, "spans"),
             models.SpanList,
             query={"from_s": from_s, "to_s": to_s, "ranks": ranks, "limit": limit},
+        )
+        return told
+
+    async def take_burst(self, node: str, *, seconds: float | None = None) -> models.TakenBurst:
+        """Count what each rail of the node moves, each millisecond, from now on; answered at
+        its end.  Nothing is stopped for it, and nothing written down but the burst.
+        """
+        told: models.TakenBurst = await self._ask(
+            "POST",
+            ("v1alpha1", "nodes", node, "burst"),
+            models.TakenBurst,
+            body={"seconds": seconds},
+        )
+        return told
+
+    async def bursts(self, job: str) -> models.BurstList:
+        """The bursts of a job's nodes that are kept."""
+        told: models.BurstList = await self._ask(
+            "GET", ("v1alpha1", "jobs", job, "bursts"), models.BurstList
+        )
+        return told
+
+    async def burst_svg(self, job: str, burst: int) -> str:
+        """One burst as a picture."""
+        told: str = await self._ask(
+            "GET", ("v1alpha1", "jobs", job, "bursts", f"{burst}.svg"), None
+        )
+        return told
+
+    async def burst(self, job: str, burst: int) -> models.Burst:
+        """One burst with all its samples."""
+        told: models.Burst = await self._ask(
+            "GET", ("v1alpha1", "jobs", job, "bursts", burst), models.Burst
         )
         return told
 

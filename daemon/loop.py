@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from holdfast.daemon import serving
+from holdfast.daemon.bursts.taker import Taker
 from holdfast.daemon.link import Link
 from holdfast.daemon.metrics import Figures
 from holdfast.daemon.probes import responder
@@ -33,6 +34,7 @@ from holdfast.kit.clock import Clock
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import (
     Acknowledged,
+    AskBurst,
     Heartbeat,
     Hello,
     LogHit,
@@ -84,6 +86,7 @@ class Daemon:
         self._prober = Prober(clock, settings.probe_port)
         self._link = Link(settings, _hello(settings, incarnation))
         self._figures = Figures()
+        self._bursts = Taker(settings.node, settings.interface, sys, self._link.send)
         self._period_s = 1.0
         self._told = (0, 0)  # by the newest `WatchOrder` of the connection: term and number
         self._sequence = self._answered_at = 0
@@ -106,6 +109,7 @@ class Daemon:
                 group.create_task(self._beat())
         finally:
             self._traces.close()
+            await self._bursts.close()
             for each in filter(None, (server, told)):
                 each.close()
 
@@ -142,6 +146,8 @@ class Daemon:
                 self._heard.set()
             case WatchOrder():
                 self._follow(message)
+            case AskBurst():
+                self._bursts.ask(message)
             case Refused():
                 _log.warning("driver refused", what=message.what, why=message.why, fix=message.fix)
 
@@ -255,4 +261,5 @@ def _hello(settings: Settings, incarnation: str) -> Hello:
         node=settings.node,
         incarnation=incarnation,
         address=settings.address,
+        bursts=True,
     )

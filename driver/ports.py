@@ -363,6 +363,14 @@ class Nodes(Protocol):
         """Stacks by rank. Raises `TemporaryError` where the node does not answer in time."""
         ...
 
+    async def burst(self, node: str, seconds: float, limit_s: float) -> bytes:
+        """What the node's rails moved each millisecond (`traces.bursts.record`).
+
+        Raises `TemporaryError` where there is none in time, `PermanentError` where the node is of a
+        version that takes none.
+        """
+        ...
+
     async def log(
         self, node: str, job: str, *, attempt: int, rank: int, stream: str, offset: int
     ) -> tuple[bytes, int]:

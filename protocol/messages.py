@@ -41,6 +41,7 @@ class Hello(Message, frozen=True):
     generation: int = 0  # highest desired state accepted (executor)
     epoch: int = 0
     term: int = 0
+    bursts: bool = False  # it takes bursts (daemon): one of an earlier version is not asked
 
 
 class Welcome(Message, frozen=True):
@@ -585,10 +586,25 @@ class WatchOrder(Message, frozen=True, tag="Watch"):
     traced: tuple[Traced, ...] = ()  # jobs with seats here
 
 
+class AskBurst(Message, frozen=True):
+    """Count what the node's rails move each millisecond, for so long; answered by `BurstTaken`."""
+
+    id: str
+    seconds: float
+
+
+class BurstTaken(Message, frozen=True):
+    """What was counted (`traces.bursts.record`), or why nothing was."""
+
+    id: str
+    data: bytes = b""
+    why: str = ""
+
+
 ToExecutor = Welcome | Refused | Desired | AskStacks | AskLog
 FromExecutor = Hello | Refused | Observed | Stacks | LogChunk | LastLines
-ToDaemon = Welcome | Refused | Acknowledged | WatchOrder
-FromDaemon = Hello | Refused | Heartbeat
+ToDaemon = Welcome | Refused | Acknowledged | WatchOrder | AskBurst
+FromDaemon = Hello | Refused | Heartbeat | BurstTaken
 
 MAX_FRAME_BYTES = 1 << 20
 """A larger frame is refused: a heartbeat of 8 ranks is some KiB, a log chunk 64 KiB."""

@@ -15,6 +15,7 @@ from holdfast.driver.core.state.model import State
 from holdfast.driver.follow.curves import Curves
 from holdfast.driver.loop import Loop
 from holdfast.driver.people.access import People
+from holdfast.driver.people.bursts import Bursts
 from holdfast.driver.people.goodput.ledger import Ledger
 from holdfast.driver.ports import Entry, Figure, Journal, Key, LastLinesStore, Nodes
 from holdfast.driver.settings import Settings
@@ -50,6 +51,7 @@ class Control:
         self.journal = journal
         self.last_lines = last_lines
         self.nodes = nodes
+        self.bursts = Bursts(nodes, settings.state, clock)
         self.watch = watch
         self.people = people
         self.settings = settings

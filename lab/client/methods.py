@@ -1,5 +1,6 @@
 """Methods of the client, sync and async: source text, from the OpenAPI document. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from keyword import iskeyword
 from textwrap import wrap
@@ -25,6 +26,10 @@ NAMES: Mapping[str, str] = {
     "GET /jobs/{job}/spans": "spans",
     "GET /jobs/{job}/goodput": "goodput",
     "GET /goodput": "goodput_of_all",
+    "GET /jobs/{job}/bursts": "bursts",
+    "GET /jobs/{job}/bursts/{burst}": "burst",
+    "GET /jobs/{job}/bursts/{burst}.svg": "burst_svg",
+    "POST /nodes/{node}/burst": "take_burst",
     "POST /jobs/{job}/stacks": "stacks",
     "GET /jobs/{job}/story": "story",
     "GET /jobs/{job}/why": "why",
@@ -134,11 +139,18 @@ def source(operations: list[Operation]) -> str:
     )
 
 
+def _part(part: str) -> str:
+    """Of a path, as source: a parameter, a word, or one with an ending, as `{burst}.svg`."""
+    if part.startswith("{") and part.endswith("}"):
+        return part[1:-1]
+    return f'f"{part}"' if part.startswith("{") else f'"{part}"'
+
+
 def _method(operation: Operation, *, later: bool) -> Iterator[str]:
     answer = _answered(operation.answer)
     parts = [each for each in operation.path.split("/") if each]
-    in_path = [each[1:-1] for each in parts if each.startswith("{")]
-    said = ", ".join(each[1:-1] if each.startswith("{") else f'"{each}"' for each in parts)
+    in_path = re.findall(r"\{(\w+)\}", operation.path)
+    said = ", ".join(_part(each) for each in parts)
     said += "," if len(parts) == 1 else ""
     arguments = [*_in_path(operation, in_path), *_more(operation)]
     listed_arguments = ", ".join(("self", *arguments))

@@ -32,6 +32,8 @@ from holdfast.driver.settings import Settings
 from holdfast.driver.watch import Watch
 from holdfast.protocol.messages import Desired, Hello, Observed
 from holdfast.protocol.paths import RunPaths
+from holdfast.traces.bursts.record import Burst, Rail
+from holdfast.traces.bursts.record import encode as encode_burst
 
 BEGAN = datetime(2026, 3, 2, 7, 0, tzinfo=UTC)
 """The time of day at which the driver of the story started."""
@@ -184,6 +186,22 @@ class ScriptedNodes:
             rank: STACK.format(pid=4_000 + rank, where=fifth if rank == 5 else others)
             for rank in ranks
         }
+
+    async def burst(self, node: str, seconds: float, limit_s: float) -> bytes:
+        """Three samples: what one shows is no matter of how many there are."""
+        moved = {"received": [125_000, 0], "sent": [118_000, 0]}
+        rail = Rail(name="eth0", **moved, errors=[0, 0], drops=[0, 0])
+        return encode_burst(
+            Burst(
+                node=node,
+                seconds=seconds,
+                missed=0,
+                cpu_s=0.1,
+                degraded="",
+                at_us=[0, 1_000, 2_000],
+                rails=[rail],
+            )
+        )
 
     async def log(
         self, node: str, job: str, *, attempt: int, rank: int, stream: str, offset: int

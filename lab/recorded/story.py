@@ -111,6 +111,9 @@ class Story:
         for name in (*looked, "ranks/{rank}/logs"):
             await self._asked(f"GET /jobs/{{job}}/{name}")
         await self._asked("POST /jobs/{job}/stacks", {"ranks": [0, 1, 5]})
+        await self._asked("POST /nodes/{node}/burst", {"seconds": 10}, "node-1")
+        for name in ("", "/{burst}", "/{burst}.svg"):
+            await self._asked(f"GET /jobs/{{job}}/bursts{name}")
         for name in ("", "/{node}", "/{node}/why"):
             await self._asked(f"GET /nodes{name}")
         for name in ("GET /incidents", "GET /incidents/{number}", "GET /evidence", "GET /goodput"):
@@ -263,11 +266,17 @@ class Story:
 
     # ------------------------------------------------------------ what is asked
 
-    async def _asked(self, name: str, body: Any = None) -> None:
+    async def _asked(self, name: str, body: Any = None, node: str = "node-4") -> None:
         """Ask, and keep the answer."""
         method, path = name.split()
-        named = {"number": 1, "rank": 5, "diagnosis": self._diagnosis, "webhook": "on-call"}
-        url = path.format(job=NAME, node="node-4", **named)
+        named = {
+            "number": 1,
+            "rank": 5,
+            "diagnosis": self._diagnosis,
+            "burst": 1,
+            "webhook": "on-call",
+        }
+        url = path.format(job=NAME, node=node, **named)
         url = f"http://driver{url}" if path in ("/healthz", "/readyz", "/metrics") else url
         sent = {} if body is None else {"json": body}
         answer = await self.driver.ask(method, url, **sent)

@@ -16,7 +16,7 @@ def url_of(operation: str) -> tuple[str, str]:
     """Its method and path, about nothing that there is."""
     method, path = operation.split()
     whole = path if path in OPEN else PREFIX + path
-    named = {"number": 9, "rank": 1, "diagnosis": 9, "webhook": "on-call"}
+    named = {"number": 9, "rank": 1, "diagnosis": 9, "burst": 9, "webhook": "on-call"}
     return method, whole.format(job="speech", node="node-1", **named)
 
 

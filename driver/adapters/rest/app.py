@@ -16,6 +16,7 @@ from holdfast.driver.adapters.page.sessions import Sessions
 from holdfast.driver.adapters.rest import (
     attempts,
     brake,
+    bursts,
     calibrations,
     codes,
     curves,
@@ -63,19 +64,10 @@ def routes() -> Iterator[BaseRoute]:
     """As their modules made them, each with its whole path: `include_router` would have every
     signature read once more when the first request comes, .03 s of a driver's start.
     """
-    of_jobs = (jobs, ranks, curves, attempts, logs, spans, stacks, stories, evidence)
+    looked_at = (ranks, curves, attempts, logs, spans, bursts, stacks, stories)
+    of_jobs = (jobs, *looked_at, evidence, facts, goodput)
     of_nodes = (nodes, diagnoses, calibrations, brake)
-    for module in (
-        *of_jobs,
-        facts,
-        goodput,
-        *of_nodes,
-        incidents,
-        digests,
-        webhooks,
-        events,
-        codes,
-    ):
+    for module in (*of_jobs, *of_nodes, incidents, digests, webhooks, events, codes):
         yield from module.router.routes
     yield from system.schema_router.routes
     yield from system.router.routes

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.driver.adapters.rest.body import NOTICE_SCHEMA, REASON_SCHEMA
+from holdfast.driver.adapters.rest.bursts import SCHEMA as BURST_SCHEMA
 from holdfast.driver.adapters.rest.diagnoses import NODES_SCHEMA
 from holdfast.driver.adapters.rest.examples import ANSWERS, BODIES, PARAMETERS, Text
 from holdfast.driver.adapters.rest.facts import JOB_FACT_SCHEMA, NODE_FACT_SCHEMA
@@ -78,7 +79,7 @@ def _problems(refusals: Refusals, instance: str) -> Iterator[tuple[str, Document
 
 
 def _instance(path: str) -> str:
-    names = ("job", "node", "number", "rank", "diagnosis", "webhook")
+    names = ("job", "node", "number", "rank", "diagnosis", "webhook", "burst")
     return path.format(**{name: PARAMETERS[name] for name in names})
 
 
@@ -110,6 +111,7 @@ SCHEMAS: dict[str, Document] = {
     "POST /nodes/{node}/facts": NODE_FACT_SCHEMA,
     "POST /jobs/{job}/facts": JOB_FACT_SCHEMA,
     "POST /jobs/{job}/stacks": STACKS_SCHEMA,
+    "POST /nodes/{node}/burst": BURST_SCHEMA,
     "POST /diagnoses": NODES_SCHEMA,
     "POST /brake/apply": REASON_SCHEMA,
     "POST /brake/release": REASON_SCHEMA,

@@ -8,6 +8,14 @@ from typing import Any
 
 from holdfast.driver.adapters.rest.asking import key_reused, not_accepting, refused
 from holdfast.driver.adapters.rest.body import checked_reason, checked_within, decoded, too_large
+from holdfast.driver.adapters.rest.bursts import (
+    being_taken,
+    checked_seconds,
+    no_burst,
+    no_job_there,
+    none_taken,
+    unreadable_burst,
+)
 from holdfast.driver.adapters.rest.diagnoses import checked_nodes, no_diagnosis
 from holdfast.driver.adapters.rest.examples import JOB
 from holdfast.driver.adapters.rest.facts import checked_fact, checked_version
@@ -117,6 +125,15 @@ _ENDED = _conflict(
 )
 _REASON: Refusals = {"no-reason": _told(lambda: checked_reason(None))}
 _WORDS: Refusals = {"no-words": _told(lambda: checked_fact({"words": ""}))}
+_BURST: Refusals = (
+    _PERSON
+    | _NO_JOB
+    | {
+        "no-number": _no_number("burst"),
+        "no-such-burst": no_burst("speech-7b", 1),
+        "unreadable": unreadable_burst("speech-7b", 1, "is torn: its checksum is another"),
+    }
+)
 _AFTER: Refusals = {"bad-query": _out_of_bounds("after", -1, 0)}
 
 REFUSALS: dict[str, Refusals] = {
@@ -161,6 +178,18 @@ REFUSALS: dict[str, Refusals] = {
         "unreadable": unreadable("node node-3: its executor is not connected"),
     },
     "GET /jobs/{job}/spans": _PERSON | _NO_JOB | {"bad-query": _out_of_bounds("limit", 0, 1)},
+    "GET /jobs/{job}/bursts": _PERSON | _NO_JOB,
+    "GET /jobs/{job}/bursts/{burst}": _BURST,
+    "GET /jobs/{job}/bursts/{burst}.svg": _BURST,
+    "POST /nodes/{node}/burst": _PERSON
+    | _BODY
+    | _NO_NODE
+    | {
+        "no-seconds": _told(lambda: checked_seconds({"seconds": 60})),
+        "no-job": no_job_there("node-4"),
+        "being-taken": being_taken("node-4"),
+        "no-burst": none_taken("node node-4: its daemon is not connected"),
+    },
     "POST /jobs/{job}/stacks": _PERSON
     | _BODY
     | _NO_JOB

@@ -4,6 +4,7 @@ Used by `sessions`; `push` is called by `driver.follow.feed`. Nothing of this en
 what a detector concluded, and until it is there the heartbeat that led to it is not acknowledged.
 """
 
+import asyncio
 import itertools
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -13,10 +14,12 @@ from msgspec.structs import replace
 
 from holdfast.driver.adapters.websocket.link import Link, Rejected
 from holdfast.driver.core.events import AnyEvent
+from holdfast.driver.ports import PermanentError, TemporaryError
 from holdfast.driver.watch import Watch
+from holdfast.kit.ids import new_id
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol import messages
-from holdfast.protocol.messages import Acknowledged, Heartbeat, Hello, Refused
+from holdfast.protocol.messages import Acknowledged, AskBurst, BurstTaken, Heartbeat, Hello, Refused
 
 _log = LazyLogger()
 
@@ -68,12 +71,37 @@ class Daemons:
         self._told: dict[str, messages.WatchOrder] = {}
         self._orders: Mapping[str, messages.WatchOrder] = {}
         self._heard: dict[str, Heard] = {}
+        self._take_bursts: set[str] = set()  # nodes whose daemon knows of them
+        self._bursts: dict[str, tuple[str, asyncio.Future[BurstTaken]]] = {}  # node, by question
 
     def push(self, orders: Mapping[str, messages.WatchOrder]) -> None:
         """Send each daemon what it should do, where that is news to it."""
         self._orders = orders
         for node, link in self._links.items():
             self._tell(node, link)
+
+    async def burst(self, node: str, seconds: float, limit_s: float) -> bytes:
+        """What its daemon counted. Raises `TemporaryError` where it does not answer in time, or
+        says why it cannot; `PermanentError` where it is too old to be asked.
+        """
+        if (link := self._links.get(node)) is None:
+            raise TemporaryError(f"node {node}: its daemon is not connected")
+        if node not in self._take_bursts:
+            raise PermanentError(f"node {node}: its daemon is of a version that takes no bursts")
+        ask = AskBurst(id=new_id("ask"), seconds=seconds)
+        answer = asyncio.get_running_loop().create_future()
+        self._bursts[ask.id] = node, answer
+        link.send(ask)
+        try:
+            async with asyncio.timeout(limit_s):
+                taken: BurstTaken = await answer
+        except TimeoutError:
+            raise TemporaryError(f"node {node}: no burst within {limit_s:g} s") from None
+        finally:
+            del self._bursts[ask.id]
+        if taken.why:
+            raise TemporaryError(f"node {node}: {taken.why}")
+        return taken.data
 
     def opened(self, node: str, link: Link, hello: Hello) -> None:
         """A daemon is there; an older connection of its node ends."""
@@ -87,6 +115,7 @@ class Daemons:
             )
             self.ended(node, self._links[node], "a newer connection took its place")
         self._links[node] = link
+        (self._take_bursts.add if hello.bursts else self._take_bursts.discard)(node)
         heard = self._heard.get(node)
         if heard is None or heard.incarnation != hello.incarnation:
             self._heard[node] = Heard(hello.incarnation)
@@ -114,6 +143,10 @@ class Daemons:
                 link.send(Acknowledged(sequence=upto, **clocks))
             case Heartbeat():
                 raise Rejected("Heartbeat.node", f"{message.node!r} is not {node!r}", "Mend it.")
+            case BurstTaken():
+                asked, answer = self._bursts.get(message.id, ("", None))
+                if answer is not None and asked == node and not answer.done():
+                    answer.set_result(message)
             case Refused():
                 _log.warning("daemon refused", node=node, what=message.what, why=message.why)
             case _:
@@ -124,6 +157,9 @@ class Daemons:
         if self._links.get(node) is not link:
             return
         del self._links[node]
+        for asked, answer in self._bursts.values():
+            if asked == node and not answer.done():
+                answer.set_result(BurstTaken(id="", why="its daemon's connection ended meanwhile"))
         self._told.pop(node, None)
         self._watch.disconnected(node, "daemon", self._now(), why)
 

@@ -133,6 +133,9 @@ class Sessions:
         ask = AskStacks(id=new_id("ask"), job=job, ranks=tuple(ranks))
         return (await self._answer(node, ask, Stacks, limit_s)).stacks
 
+    async def burst(self, node: str, seconds: float, limit_s: float) -> bytes:
+        return await self.daemons.burst(node, seconds, limit_s)
+
     async def log(
         self, node: str, job: str, *, attempt: int, rank: int, stream: str, offset: int
     ) -> tuple[bytes, int]:
