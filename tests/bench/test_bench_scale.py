@@ -1,7 +1,10 @@
 """The benchmark of scale: all scripts come to their end, and what cannot be is refused."""
 
+import asyncio
+import importlib
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -45,6 +48,32 @@ def test_an_earlier_commit_is_measured_beside_it() -> None:
     found = _measured(before="HEAD", scripts=[("ingested.py", "one group")])
     systems = {one.system for one in found}
     assert systems == {"holdfast", "HEAD"}
+
+
+async def stands(fleet: object) -> None:
+    await asyncio.Event().wait()
+
+
+async def breaks(fleet: object) -> None:
+    raise ValueError("no such layout")
+
+
+@pytest.mark.parametrize(
+    ("beat", "said"),
+    [(stands, "within 1 s 0 of 30 faults were decided on"), (breaks, "^no such layout$")],
+)
+def test_faults_of_which_nobody_tells_are_not_waited_for(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    beat: Callable[[object], Awaitable[None]],
+    said: str,
+) -> None:
+    monkeypatch.syspath_prepend(benchmark.HERE)
+    faulted = importlib.import_module("faulted")
+    monkeypatch.setattr(faulted, "WITHIN_S", 1.0)
+    monkeypatch.setattr(faulted.Fleet, "beat", beat)
+    with pytest.raises((RuntimeError, ValueError), match=said):
+        asyncio.run(faulted.measure(30, tmp_path))
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="not a checkout")
