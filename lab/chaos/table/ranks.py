@@ -103,6 +103,14 @@ ROWS: tuple[Scenario, ...] = (
         script=BUGGY,
     ),
     Scenario(
+        7,
+        "crash-at-step",
+        "a rank dies of SIGSEGV, by the user's script, whenever it comes to one step",
+        user_bug.armed("crash", again="here"),
+        FAILED,
+        script=BUGGY,
+    ),
+    Scenario(
         8,
         "exception-once",
         "the user's script raises once",
