@@ -338,7 +338,8 @@ def test_what_kills_ranks_before_their_first_step_twice_is_what_they_started_fro
     fresh = Site(words="ValueError", step=40, fresh=True)
     table = judge(case(FaultClass.SAID, past(site=fresh), site=fresh, restored=True))
     assert chosen(table) == (Hypothesis.POINT, Act.STEP_BACK)
-    again = [past(site=fresh, held_for=Hypothesis.POINT)] * STEPS_BACK
+    points = [replace(fresh, step=40 - k) for k in range(STEPS_BACK)]
+    again = [past(site=each, held_for=Hypothesis.POINT) for each in points]
     older = judge(case(FaultClass.SAID, past(site=fresh), *again, site=fresh, restored=True))
     assert chosen(older) == (Hypothesis.USER, Act.GIVE_UP)
 
