@@ -19,6 +19,7 @@ from holdfast.driver.core.state.fact import (
     Fact,
     FaultClass,
     Hypothesis,
+    OfLink,
     OfNode,
     OfVersion,
     Row,
@@ -262,6 +263,12 @@ def test_what_followed_the_job_to_another_node_is_no_nodes() -> None:
     assert why(table, Hypothesis.NODE) == (False, "the same came at this place on another node")
 
 
+def test_what_came_at_this_place_on_another_node_at_another_site_clears_no_node() -> None:
+    elsewhere = past(NODES[5], site=Site(words="SIGBUS", step=12), done=Act.MOVE_COLD)
+    table = judge(case(FaultClass.DIED, elsewhere, past(site=HERE)))
+    assert why(table, Hypothesis.NODE)[0]
+
+
 def test_the_fourth_death_at_one_site_with_nothing_else_open_is_the_scripts() -> None:
     facts = [past(NODES[5], site=HERE)] * 3
     assert judge(case(FaultClass.DIED, *facts[:2])).chosen is None
@@ -338,7 +345,8 @@ def test_what_kills_ranks_before_their_first_step_twice_is_what_they_started_fro
     fresh = Site(words="ValueError", step=40, fresh=True)
     table = judge(case(FaultClass.SAID, past(site=fresh), site=fresh, restored=True))
     assert chosen(table) == (Hypothesis.POINT, Act.STEP_BACK)
-    again = [past(site=fresh, held_for=Hypothesis.POINT)] * STEPS_BACK
+    points = [replace(fresh, step=40 - k) for k in range(STEPS_BACK)]
+    again = [past(site=each, held_for=Hypothesis.POINT) for each in points]
     older = judge(case(FaultClass.SAID, past(site=fresh), *again, site=fresh, restored=True))
     assert chosen(older) == (Hypothesis.USER, Act.GIVE_UP)
 
@@ -511,6 +519,13 @@ def test_suspicion_halves_in_a_week_and_by_tests_that_find_nothing_but_never_goe
     assert book.suspicion(cleared, NOW) == pytest.approx(1.5)
     later = of_node(Bearing.ACCUSES, "d", ago_s=-5.0)
     assert book.suspicion([*cleared, later], NOW + 5.0) == pytest.approx(4.0, abs=1e-3)
+
+
+def test_what_two_nodes_say_of_the_way_between_them_halves_in_a_day() -> None:
+    link = replace(past(), subject=OfLink(source=NODES[0], target=NODES[1]), at_s=NOW - age.DAY_S)
+    assert age.weight(link, NOW) == pytest.approx(0.5)
+    assert age.counts(replace(link, at_s=NOW - 0.9 * age.DAY_S), NOW)
+    assert not age.counts(replace(link, at_s=NOW - 1.1 * age.DAY_S), NOW)
 
 
 @given(facts_of_jobs)

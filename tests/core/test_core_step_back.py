@@ -139,6 +139,14 @@ def test_both_copies_of_the_newest_step_are_tried_before_a_step_is_lost() -> Non
     assert starts(life, 99, stored, memory) == [100, 100, 100, 99, 98]
 
 
+def test_two_copies_of_one_step_are_one_of_the_steps_back() -> None:
+    """A poisoned job was given up at its fifth point of ten: memory and store had had the same."""
+    stored, memory = (5, 10, 15, 20, 25, 30, 35, 40), (37, 38, 39, 40)
+    life = begun(stored, memory)
+    assert starts(life, 25, stored, memory) == [40, 40, 40, 39, 38, 35, 30, 20]
+    assert life.phase is Phase.RUNNING
+
+
 @given(
     st.lists(st.integers(2, 400), min_size=1, max_size=12, unique=True),
     st.integers(1, 8),

@@ -98,7 +98,7 @@ def _not_of_the_start(case: Case) -> str:
 
 def _no_older_one(case: Case) -> str:
     """Why an older one is not tried."""
-    back = sum(fact.held_for is Hypothesis.POINT for fact in case.recurred)
+    back = len({_start(fact) for fact in case.recurred if fact.held_for is Hypothesis.POINT})
     if back >= STEPS_BACK:
         return f"{plural(back, 'older one')} led to the same"
     if back and node(case).open:
@@ -109,6 +109,11 @@ def _no_older_one(case: Case) -> str:
     if case.scratch and first:
         return "older than it is only the beginning, which comes last"
     return ""
+
+
+def _start(fact: Fact) -> int | None:
+    """The step that its ranks had started from: its copies in memory and store count once."""
+    return fact.about.site.step if fact.about.site is not None else None
 
 
 def _came_from_an_older_one(recurred: list[Fact]) -> bool:

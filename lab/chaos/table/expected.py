@@ -35,6 +35,8 @@ FAILED = Expected(
     told_within_steps=100,
     compares_losses=False,
 )
+CRASHES = replace(FAILED, names_rank=False, names_node=False, blame=("unknown", "user"))
+"""Its place goes to another node of the job, which shows that it is neither's."""
 MOVED = Expected(
     names_node=False,
     blame=("unknown",),

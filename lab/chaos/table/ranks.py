@@ -5,7 +5,7 @@ import signal
 from holdfast.lab.chaos.injectors import process, rank, user_bug
 from holdfast.lab.chaos.scenario import Scenario
 from holdfast.lab.chaos.scripts import BUGGY
-from holdfast.lab.chaos.table.expected import FAILED, HANG, IDLE, IN_PLACE, UNSEEN, USER
+from holdfast.lab.chaos.table.expected import CRASHES, FAILED, HANG, IDLE, IN_PLACE, UNSEEN, USER
 
 _kill = rank.signalled(signal.SIGKILL)
 _segfault = rank.signalled(signal.SIGSEGV)
@@ -100,6 +100,14 @@ ROWS: tuple[Scenario, ...] = (
         "the user's script raises whenever it comes to one step",
         user_bug.armed("raise", again="here"),
         FAILED,
+        script=BUGGY,
+    ),
+    Scenario(
+        7,
+        "crash-at-step",
+        "a rank dies of SIGSEGV, by the user's script, whenever it comes to one step",
+        user_bug.armed("crash", again="here"),
+        CRASHES,
         script=BUGGY,
     ),
     Scenario(

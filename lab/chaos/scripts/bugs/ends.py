@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import sys
 
 from holdfast.workload.train import Trainer
@@ -34,4 +35,9 @@ def open_files(_trainer: Trainer) -> None:
         kept.append(open(__file__))  # noqa: SIM115 - that is the bug
 
 
-BUGS = {"raise": fail, "leave": leave, "hoard": hoard, "open": open_files}
+def crash(_trainer: Trainer) -> None:
+    """As native code does: without a word."""
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+BUGS = {"raise": fail, "crash": crash, "leave": leave, "hoard": hoard, "open": open_files}
