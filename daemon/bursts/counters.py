@@ -45,6 +45,9 @@ class Links:
             pass
         return found
 
+    def close(self) -> None:
+        self._socket.close()
+
     def _take(self, data: bytes, found: dict[str, Counts]) -> bool:
         """Whether that was the last of the answer."""
         at = 0
@@ -87,6 +90,11 @@ class Ports:
 
     def look(self) -> dict[str, Counts]:
         return {name: self._counts(files) for name, files in self._files.items()}
+
+    def close(self) -> None:
+        for file in (each for files in self._files.values() for each in files if each >= 0):
+            os.close(file)
+        self._files = {}
 
     def _counts(self, files: list[int]) -> Counts:
         told = [int(os.pread(file, 32, 0) or b"0") if file >= 0 else 0 for file in files]

@@ -8,6 +8,7 @@ whose daemon is gone ends.
 import os
 import sys
 import time
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -24,10 +25,14 @@ NOTHING: Counts = (0, 0, 0, 0)
 
 def sample(node: str, seconds: float, interface: str, sys_root: Path) -> Burst:
     """Look each millisecond. Raises `OSError` where the kernel tells nothing."""
-    links, ports = Links(interface), Ports(sys_root)
+    with closing(Links(interface)) as links, closing(Ports(sys_root)) as ports:
+        return _sampled(node, seconds, links, ports)
+
+
+def _sampled(node: str, seconds: float, links: Links, ports: Ports) -> Burst:
     names = [*ports.names, *links.names]
     rails, left_out = names[:MOST_RAILS], names[MOST_RAILS:]
-    whole, looks = round(seconds * 1e9) // PERIOD_NS, []
+    whole, looks = round(seconds * 1e9) // PERIOD_NS, list[tuple[int, dict[str, Counts]]]()
     parent, began_cpu_s = os.getppid(), time.process_time()
     began_ns, tick, missed = time.monotonic_ns(), 0, 0
     while tick <= whole and len(looks) < MOST_SAMPLES:

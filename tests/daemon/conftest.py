@@ -13,6 +13,7 @@ from holdfast.daemon.settings import Settings
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.messages import (
     Acknowledged,
+    BurstTaken,
     FromDaemon,
     Heartbeat,
     Hello,
@@ -40,6 +41,7 @@ class FakeDriver:
         self.hellos: list[Hello] = []
         self.requests: list[tuple[str, str]] = []
         self.beats: list[Heartbeat] = []
+        self.others: list[BurstTaken] = []
         self.connections: set[ServerConnection] = set()
         self._server: Any = None
 
@@ -72,6 +74,9 @@ class FakeDriver:
         try:
             async for frame in connection:
                 beat = DECODER.decode(frame)
+                if isinstance(beat, BurstTaken):
+                    self.others.append(beat)
+                    continue
                 assert isinstance(beat, Heartbeat)
                 self.beats.append(beat)
                 if self.acknowledges:

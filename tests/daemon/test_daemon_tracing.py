@@ -129,6 +129,19 @@ def test_steps_that_are_kept_are_the_same_on_ranks_that_keep_different_shares() 
     assert kept[0] < whole
 
 
+def test_an_offset_is_less_sure_the_longer_it_was_heard_ago() -> None:
+    clocks = Clocks()
+    clocks.heard(1.0, 11.0, 11.0, 1.002)
+    fresh, aged = clocks.offset(1.002), clocks.offset(1_001.002)
+    assert fresh is not None
+    assert aged is not None
+    assert aged.error_s - fresh.error_s == pytest.approx(0.1)
+    clocks.heard(1_001.0, 1_011.0, 1_011.0, 1_001.1)  # less sure then, and surer than the old one
+    newer = clocks.offset(1_001.1)
+    assert newer is not None
+    assert newer.error_s == pytest.approx(0.05)
+
+
 # ---------------------------------------------------------------- one rank
 
 

@@ -97,7 +97,7 @@ async def test_what_is_shown_is_what_is_answered(driver: Driver) -> None:
         if method in ("POST", "DELETE") or name == "GET /events":
             continue
         url = path if path in ("/healthz", "/readyz", "/metrics") else PREFIX + path
-        named = {"number": 9, "rank": 1, "diagnosis": 9, "webhook": "on-call"}
+        named = {"number": 9, "rank": 1, "diagnosis": 9, "burst": 9, "webhook": "on-call"}
         url = url.format(job="speech-7b", node="node-1", **named)
         answer = await asyncio.wait_for(driver.http.request(method, url), DEADLINE_S)
         succeeded += answer.is_success

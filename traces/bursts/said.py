@@ -130,7 +130,9 @@ def _compared(rails: Sequence[RailSaid]) -> str:
     most, least = max(rails, key=lambda r: r.mean), min(rails, key=lambda r: r.mean)
     if most.mean <= UNEQUAL * least.mean:
         return " Rails are used alike."
-    much = f"{most.mean / least.mean:.1f} times as much as" if least.mean else "and nothing of it"
+    if not least.mean:
+        return f" Rails are not used alike: nothing goes over {least.name}."
+    much = f"{most.mean / least.mean:.1f} times as much as"
     return f" Rails are not used alike: {most.name} moves {much} {least.name}."
 
 

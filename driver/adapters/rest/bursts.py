@@ -156,7 +156,7 @@ def job_on(control: Control, node: str) -> str | None:
 def checked_seconds(body: Any) -> float:
     """Raises `BadDocument`."""
     asked = body.get("seconds", MOST_SECONDS) if isinstance(body, dict) else None
-    if type(asked) in (int, float) and 1 <= asked <= MOST_SECONDS:
+    if isinstance(asked, (int, float)) and asked is not True and 1 <= asked <= MOST_SECONDS:
         return float(asked)
     why = "it says for how long to count."
     fix = f"Send 1 to {MOST_SECONDS:g} seconds."
