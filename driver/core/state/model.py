@@ -257,9 +257,7 @@ class Job(Value, frozen=True):
     progressed: bool = False  # this epoch went beyond all before it
     history: tuple[Attempt, ...] = ()
     points: tuple[RestorePoint, ...] = ()  # stored or tainted: see `restore_step`; newest last
-    spoiled: Tainted | None = field(
-        default=None, name="unsound"
-    )  # what is saved after it is not to be started from
+    spoiled: Tainted | None = field(default=None, name="unsound")  # what is saved after that step
     granted: int | None = None  # a person's word: ranks start from this step, 0 is the beginning
     unsure_s: float | None = None  # since when it is held back by what the store may hold
     best_step: int | None = None  # highest step known to be completed by all ranks
