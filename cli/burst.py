@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from holdfast.cli.client import path
-from holdfast.cli.output import as_json, complain, say, table
+from holdfast.cli.output import as_json, say, table
 from holdfast.cli.pictures import Dark, Png, Svg, to_file, write
 from holdfast.cli.shared import Json, State, Url, client, examples, group, text
 
@@ -59,7 +59,6 @@ def take(
 ) -> None:
     """Take one now, for ten seconds, and show it. Nothing is stopped for it."""
     asked = client(url, state)
-    complain(f"counting on {node} for {seconds:g} s")
     taken = asked.post(path("nodes", node, "burst"), {"seconds": seconds})
     if json:
         as_json(taken)
