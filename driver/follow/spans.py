@@ -87,11 +87,13 @@ class RecoverySpans:
         if state.incidents is self._seen:
             return
         self._seen = state.incidents
-        over = {each.id: spans for each in state.incidents.values() if (spans := spans_of(each))}
-        if self._told is not None:
-            for number in over.keys() - self._told:
-                self._tell(state.incidents[number], over[number], now)
-        self._told = set(over)
+        begins, told = self._told is None, self._told or set()
+        new = (each for number, each in state.incidents.items() if number not in told)
+        over = {each.id: spans for each in new if (spans := spans_of(each))}
+        for number, spans in over.items():
+            if not begins:
+                self._tell(state.incidents[number], spans, now)
+        self._told = (told & state.incidents.keys()) | over.keys()
 
     @property
     def lost(self) -> int:
