@@ -112,9 +112,7 @@ async def take_burst(node: str, request: Request, control: Driver) -> TakenBurst
     if (job := job_on(control, name)) is None:
         raise no_job_there(name)
     try:
-        note = await control.bursts.take(
-            job, name, seconds, "a person asked", now=control.now(), incident=None
-        )
+        note = await control.bursts.take(job, name, seconds, "a person asked", incident=None)
     except Busy:
         raise being_taken(name) from None
     except (TemporaryError, PermanentError) as error:
