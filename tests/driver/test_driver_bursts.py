@@ -1,9 +1,10 @@
-"""Bursts that an incident asks for: of which nodes, how often, and what a node does wrong meanwhile.
+"""Bursts that an incident asks for: of which nodes, how often, what a node does wrong meanwhile.
 
 Whatever comes of one, the driver goes on.
 """
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -125,7 +126,7 @@ async def test_what_an_incident_asks_for_is_kept_with_why(told: Told) -> None:
     assert told.nodes.asked == ["n0", "n2", "n1", "n3"]
     notes = told.notes()
     assert {each.node for each in notes} == {"n0", "n1", "n2", "n3"}
-    assert [each.id for each in notes] == [1, 2, 3, 4], "they ended at once: each has its number"
+    assert [each.id for each in notes] == [1, 2, 3, 4]
     assert {(each.incident, each.why) for each in notes} == {(1, "incident 1: rank 1 hangs")}
     assert {(*each.rails, each.samples) for each in notes} == {("eth0", 2)}
 
@@ -180,6 +181,25 @@ async def test_one_clock_says_when_those_of_persons_and_of_incidents_go(told: To
     told.now_s += KEPT_S
     await told.bursts.take("speech", "n4", 1.0, "a person asked", incident=None)
     assert [each.began_s for each in told.notes()] == [1_000.0 + KEPT_S]
+
+
+async def test_those_that_end_at_once_are_kept_one_after_another(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has a number of its own."""
+    keeps, inside, most = bursts.keep, [0], [0]
+
+    def watched(*given: Any) -> kept.Note:
+        inside[0] += 1
+        most[0] = max(most[0], inside[0])
+        threading.Event().wait(0.05)  # so long another may come
+        inside[0] -= 1
+        return keeps(*given)
+
+    monkeypatch.setattr(bursts, "keep", watched)
+    taking = [told.bursts.take("speech", node, 1.0, "asked", incident=None) for node in NODES]
+    assert sorted(each.id for each in await asyncio.gather(*taking)) == [1, 2, 3, 4, 5]
+    assert most == [1]
 
 
 # ---------------------------------------------------------------- what goes wrong
