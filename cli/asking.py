@@ -62,6 +62,14 @@ class Source(Protocol):
         """What was traced of the last seconds. Raises `Stopped` where nothing is kept."""
         ...
 
+    def bursts(self, job: str) -> dict[str, Any]:
+        """Those of its nodes that are kept."""
+        ...
+
+    def burst(self, job: str, number: int) -> dict[str, Any]:
+        """One with its samples. Raises `Stopped` where there is none."""
+        ...
+
     def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:
         """`earlier`: also of the jobs that had its name before."""
         ...
@@ -139,6 +147,14 @@ class Live:
         age_s = self.job(job)["age_s"]
         since = {"from_s": max(0.0, age_s - last_s), "to_s": age_s, "limit": MOST_SPANS}
         found: dict[str, Any] = self._client.get(path("jobs", job, "spans"), **since)
+        return found
+
+    def bursts(self, job: str) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get(path("jobs", job, "bursts"))
+        return found
+
+    def burst(self, job: str, number: int) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get(path("jobs", job, "bursts", number))
         return found
 
     def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:

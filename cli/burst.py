@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from holdfast.cli import asking
 from holdfast.cli.client import path
 from holdfast.cli.output import as_json, say, table
 from holdfast.cli.pictures import Dark, Png, Svg, to_file, write
@@ -68,7 +69,8 @@ def take(
 
 def list_bursts(job: Job, url: Url = None, state: State = None, json: Json = False) -> None:
     """List those that are kept of a job's nodes."""
-    found = client(url, state, job).get(path("jobs", job, "bursts"))
+    asked, alive = asking.source(url, state, job)
+    found = asked.bursts(job)
     if json:
         as_json(found)
         return
@@ -78,7 +80,8 @@ def list_bursts(job: Job, url: Url = None, state: State = None, json: Json = Fal
     )
     table(("id", "node", "began", "rails", "why"), rows)
     if not found["items"]:
-        say(f"no bursts are kept of {job}: holdfast burst NODE takes one")
+        how = ": holdfast burst NODE takes one" if alive else ", and it does not run now"
+        say(f"no bursts are kept of {found['job']}{how}")
 
 
 def show(
@@ -95,7 +98,8 @@ def show(
     """Show one: a line a rail, how much it moved when."""
     from holdfast.page.draw import burst_svg
 
-    found = client(url, state, job).get(path("jobs", job, "bursts", burst))
+    asked, _ = asking.source(url, state, job)
+    found = asked.burst(job, burst)
     if json:
         as_json(found)
         return

@@ -158,6 +158,20 @@ class Recorded:
         past = last_of(self._root, meant["name"], age_s=meant["age_s"], last_s=last_s)
         return past.answer()
 
+    def bursts(self, job: str) -> dict[str, Any]:
+        from holdfast.driver.adapters.rest import burst_views
+
+        return _plain(burst_views.listed(self._root, self._meant(job)))
+
+    def burst(self, job: str, number: int) -> dict[str, Any]:
+        from holdfast.driver.adapters.rest import burst_views
+        from holdfast.driver.adapters.rest.problems import Problem
+
+        try:
+            return _plain(burst_views.one(self._root, self._meant(job), number))
+        except Problem as problem:
+            raise Stopped(problem.detail, fix=problem.fix) from problem
+
     def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:
         from holdfast.driver.adapters.rest import telling
 

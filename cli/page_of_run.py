@@ -115,6 +115,13 @@ class OfFolder:
         age_s = (await self.job(job))["age_s"]
         return last_of(self._root, job, age_s=age_s, last_s=last_s)
 
+    async def bursts(self, job: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = self._recorded.bursts(job)["items"]
+        return items
+
+    async def burst(self, job: str, number: int) -> dict[str, Any]:
+        return _found(lambda: self._recorded.burst(job, number))
+
     async def nodes(self) -> list[dict[str, Any]]:
         return self._recorded.nodes()
 

@@ -142,7 +142,7 @@ class Driver:
             group.create_task(self._last_lines.run()),
             group.create_task(self._pruner.run()),
             group.create_task(self.control.curves.run(self._beside.around)),
-            group.create_task(self.control.bursts.run(group)),
+            group.create_task(self.control.bursts.run()),
             group.create_task(self._feed.tick(self._settings.watch_period_s)),
             group.create_task(self._feed.facts(self._outside.cluster)),
             *(self._webhooks.start(group) if self._webhooks else ()),

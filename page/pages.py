@@ -120,9 +120,16 @@ def story(frame: Frame, told: Told) -> str:
     return render("story", frame=frame, here="", forms=False, story=told)
 
 
-def incident(frame: Frame, name: str, found: Told, told: Told, stood: Sequence[object] = ()) -> str:
+def incident(
+    frame: Frame,
+    name: str,
+    found: Told,
+    told: Told,
+    stood: Sequence[object] = (),
+    bursts: Sequence[Told] = (),
+) -> str:
     """One incident of the job `name`, whose story is `told`. `stood`: its stacks, equal ones once,
-    each with its `ranks` and `text`."""
+    each with its `ranks` and `text`; `bursts`: those that were taken for it."""
     lines = stories.of_incident(told["lines"], found["number"])
     return render(
         "incident",
@@ -137,6 +144,7 @@ def incident(frame: Frame, name: str, found: Told, told: Told, stood: Sequence[o
         choice=hypotheses.choice(found["hypotheses"]) if found["hypotheses"] else "",
         measured=stories.measured(lines),
         stacks=stood,
+        bursts=[{**each, "began": stories.clock(each["began_at"])} for each in bursts],
     )
 
 

@@ -39,7 +39,8 @@ def _sampled(node: str, seconds: float, links: Links, ports: Ports) -> Burst:
         looks.append((time.monotonic_ns(), links.look() | ports.look()))
         if len(looks) % _EVERY == 0 and os.getppid() != parent:
             break
-        due = max(tick + 1, (time.monotonic_ns() - began_ns) // PERIOD_NS)
+        late = (time.monotonic_ns() - began_ns) // PERIOD_NS
+        due = min(whole + 1, max(tick + 1, late))  # what comes after its end is not missed
         missed += due - tick - 1
         tick = due
         pause_ns = began_ns + tick * PERIOD_NS - time.monotonic_ns()

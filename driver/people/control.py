@@ -51,7 +51,7 @@ class Control:
         self.journal = journal
         self.last_lines = last_lines
         self.nodes = nodes
-        self.bursts = Bursts(nodes, settings.state, clock)
+        self.bursts = Bursts(nodes, settings.state, clock, loop.now)
         self.watch = watch
         self.people = people
         self.settings = settings

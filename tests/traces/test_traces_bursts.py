@@ -107,7 +107,21 @@ def test_rails_that_are_not_used_alike_are_named() -> None:
     words = said.sentence(unlike, figures(unlike))
     assert "not used alike: eth0 moves 5.0 times as much as eth1" in words
     alike = burst_of({"eth0": (even, even), "eth1": (even, even)})
-    assert "used alike" in said.sentence(alike, figures(alike))
+    assert said.sentence(alike, figures(alike)).endswith(" NICs are used alike.")
+
+
+def test_rails_are_compared_with_those_of_their_kind_that_move_something() -> None:
+    much, little, none = [50_000] * 500, [10_000] * 500, [0] * 500
+    rails = {"eth0": (much, much), "eth1": (none, none), "mlx5_0/1": (none, none)}
+    quiet = burst_of(rails)
+    words = said.sentence(quiet, figures(quiet))
+    assert "alike" not in words
+    assert "mlx5_0/1 is quiet: never more than 0 B/s." in words
+    ports = burst_of(rails | {"mlx5_1/1": (little, little), "mlx5_2/1": (much, much)})
+    words = said.sentence(ports, figures(ports))
+    assert words.endswith(
+        " RDMA ports are not used alike: mlx5_2/1 moves 5.0 times as much as mlx5_1/1."
+    )
 
 
 def test_what_is_quiet_and_what_is_degraded_are_said() -> None:

@@ -153,6 +153,8 @@ def _numbers(data: bytes, wanted: int) -> list[int]:
         if octet < 0x80:
             numbers.append(value)
             value = shift = 0
+            if len(numbers) > wanted:
+                break
         elif shift > 63:
             raise NoBurst("has a number that no counter can have")
     if len(numbers) != wanted or shift:

@@ -125,15 +125,22 @@ def _of(rail: RailSaid) -> str:
 
 
 def _compared(rails: Sequence[RailSaid]) -> str:
-    if len(rails) < 2 or max(each.peak for each in rails) < WORTH_BYTES_MS:
+    """Those that move something, ports with ports and NICs with NICs: others are there for other
+    things, and that one is quiet was said."""
+    moving = [each for each in rails if each.peak >= WORTH_BYTES_MS]
+    ports = [each for each in moving if "/" in each.name]
+    nics = [each for each in moving if each not in ports]
+    return _alike("RDMA ports", ports) + _alike("NICs", nics)
+
+
+def _alike(what: str, rails: Sequence[RailSaid]) -> str:
+    if len(rails) < 2:
         return ""
     most, least = max(rails, key=lambda r: r.mean), min(rails, key=lambda r: r.mean)
     if most.mean <= UNEQUAL * least.mean:
-        return " Rails are used alike."
-    if not least.mean:
-        return f" Rails are not used alike: nothing goes over {least.name}."
+        return f" {what} are used alike."
     much = f"{most.mean / least.mean:.1f} times as much as"
-    return f" Rails are not used alike: {most.name} moves {much} {least.name}."
+    return f" {what} are not used alike: {most.name} moves {much} {least.name}."
 
 
 def _degraded(burst: Burst) -> str:

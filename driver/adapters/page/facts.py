@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from holdfast.driver.adapters.page.past import Past, last_of
-from holdfast.driver.adapters.rest import telling
+from holdfast.driver.adapters.rest import burst_views, telling
 from holdfast.driver.adapters.rest.curves import curves
 from holdfast.driver.adapters.rest.goodput import goodput_of_job
 from holdfast.driver.adapters.rest.guard import meant
@@ -74,6 +74,12 @@ class Facts(Protocol):
     async def spans(self, job: str, last_s: float) -> Past:
         """What its ranks did last."""
         ...
+
+    async def bursts(self, job: str) -> list[Dict]:
+        """Those of its nodes that are kept."""
+        ...
+
+    async def burst(self, job: str, number: int) -> Dict: ...
 
     async def nodes(self) -> list[Dict]: ...
 
@@ -146,6 +152,15 @@ class Here:
     async def spans(self, job: str, last_s: float) -> Past:
         root, age_s = self._control.settings.state, (await self.job(job))["age_s"]
         return await asyncio.to_thread(last_of, root, job, age_s=age_s, last_s=last_s)
+
+    async def bursts(self, job: str) -> list[Dict]:
+        root = self._control.settings.state
+        items: list[Dict] = (await _read(lambda: burst_views.listed(root, job)))["items"]
+        return items
+
+    async def burst(self, job: str, number: int) -> Dict:
+        root = self._control.settings.state
+        return await _read(lambda: burst_views.one(root, job, number))
 
     async def nodes(self) -> list[Dict]:
         nodes = nodes_of(self._control)

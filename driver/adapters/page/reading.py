@@ -44,6 +44,10 @@ async def picture(asked: Asked) -> Response:
     return await tracing.picture(asked, await seen(asked), asked.request.path_params["view"])
 
 
+async def burst(asked: Asked) -> Response:
+    return await tracing.burst(asked, await seen(asked), asked.request.path_params["number"])
+
+
 async def trace(asked: Asked) -> Response:
     return await tracing.perfetto(asked, await seen(asked))
 
@@ -104,7 +108,8 @@ async def incident(asked: Asked) -> str:
         raise not_found("incident", number, found)
     told, one = await asked.facts.story(name), found[number]
     stood = alike_stacks.alike({int(rank): text for rank, text in one["stacks"].items()})
-    return await to_thread(pages.incident, asked.frame(), name, one, told, stood)
+    taken = [each for each in await asked.facts.bursts(name) if each["incident"] == one["number"]]
+    return await to_thread(pages.incident, asked.frame(), name, one, told, stood, taken)
 
 
 async def nodes(asked: Asked) -> str:
@@ -146,6 +151,7 @@ PATHS = {
     "/jobs/{job}/story": alike(story),
     "/jobs/{job}/trace": trace,
     "/jobs/{job}/{view}.svg": picture,
+    "/jobs/{job}/bursts/{number}.svg": burst,
     "/jobs/{job}/incidents/{number}": alike(incident),
     "/nodes": alike(nodes),
     "/nodes/{node}": node,

@@ -7,6 +7,7 @@ traces; the other file is that of `holdfast trace export`.
 import time
 from asyncio import Lock, to_thread
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ from holdfast.driver.adapters.page.asked import Asked
 from holdfast.driver.adapters.page.past import Past
 from holdfast.driver.adapters.rest.problems import Problem, not_found
 from holdfast.page import ended
-from holdfast.page.draw import themes
+from holdfast.page.draw import burst_svg, themes
 from holdfast.page.ended import LAST_S, Ended
 from holdfast.traces.perfetto import trace
 
@@ -68,6 +69,20 @@ async def picture(asked: Asked, name: str, view: str) -> Response:
     draw: Callable[..., str] | None = made.drawn.get(view)
     if draw is None:
         raise not_found("picture", view, made.drawn)
+    return await drawn(asked, draw)
+
+
+async def burst(asked: Asked, name: str, number: str) -> Response:
+    """What a node's rails moved. Raises `Problem` (404) where there is no such burst."""
+    bursts = await asked.facts.bursts(name)
+    found = next((each["id"] for each in bursts if str(each["id"]) == number), None)
+    if found is None:
+        raise not_found("burst", number, [str(each["id"]) for each in bursts])
+    return await drawn(asked, partial(burst_svg.drawn, await asked.facts.burst(name, found)))
+
+
+async def drawn(asked: Asked, draw: Callable[..., str]) -> Response:
+    """For a light page, or with `?dark=1` for a dark one."""
     theme = themes.DARK if asked.request.query_params.get("dark") else themes.LIGHT
     async with asked.request.app.state.endings.one:
         drawn = await to_thread(draw, theme=theme)

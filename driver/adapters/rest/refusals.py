@@ -8,13 +8,13 @@ from typing import Any
 
 from holdfast.driver.adapters.rest.asking import key_reused, not_accepting, refused
 from holdfast.driver.adapters.rest.body import checked_reason, checked_within, decoded, too_large
+from holdfast.driver.adapters.rest.burst_views import no_burst, unreadable_burst
 from holdfast.driver.adapters.rest.bursts import (
     being_taken,
     checked_seconds,
-    no_burst,
     no_job_there,
     none_taken,
-    unreadable_burst,
+    takes_none,
 )
 from holdfast.driver.adapters.rest.diagnoses import checked_nodes, no_diagnosis
 from holdfast.driver.adapters.rest.examples import JOB
@@ -189,6 +189,7 @@ REFUSALS: dict[str, Refusals] = {
         "no-job": no_job_there("node-4"),
         "being-taken": being_taken("node-4"),
         "no-burst": none_taken("node node-4: its daemon is not connected"),
+        "old-daemon": takes_none("node node-4: its daemon is of a version that takes no bursts"),
     },
     "POST /jobs/{job}/stacks": _PERSON
     | _BODY
