@@ -199,6 +199,7 @@ def expectation(job: Job) -> Expectation:
         stuck_max_s=job.plan.stuck_max_s,
         spots=patience_of(job.facts, job.since_s),
         loss_again=bad_loss.replayed(job),
+        start=job.restore.step if job.restore is not None else 0,
         best_step=job.best_step,
         best_step_s=job.best_step_s,
         log_rules=job.plan.log_rules,
