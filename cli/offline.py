@@ -10,8 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from holdfast.cli.client import Readiness
 from holdfast.cli.errors import Stopped, not_reachable, not_readable
 from holdfast.cli.output import complain
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from holdfast.driver.core.state.model import Job
 
 ENDED = "ended"
-MOST_SPANS = 200_000
-"""Of an answer, as a driver has it at most."""
 NOT_KEPT = "what ranks did at each moment, and for whom they waited, is in no journal."
 UNDER_WAY = frozenset({"free", "held", "in test", "unknown"})
 """States of nodes that are over where nothing runs any more; others are known as well then."""
@@ -156,18 +152,11 @@ class Recorded:
 
     def spans(self, job: str, *, last_s: float) -> dict[str, Any]:
         """The last of what the run's folder has: its end is that of the last span."""
-        from holdfast.driver.core.state.model import FINISHED
-        from holdfast.traces import read
+        from holdfast.driver.adapters.page.past import last_of
 
         meant = self.job(job)
-        end_s = meant["age_s"] - (meant["since_s"] if meant["phase"] in FINISHED else 0.0)
-        since_s = max(0.0, end_s - last_s)
-        found = read.find(self._root, meant["name"], from_s=since_s, limit=MOST_SPANS)
-        to_s = max((each.start_s + each.took_s for each in found.spans), default=end_s)
-        from_s = max(0.0, to_s - last_s)
-        spans = [each for each in found.spans if each.start_s + each.took_s >= from_s]
-        told: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(found, spans=spans))
-        return {**told, "job": meant["name"], "from_s": from_s, "to_s": to_s}
+        past = last_of(self._root, meant["name"], age_s=meant["age_s"], last_s=last_s)
+        return past.answer()
 
     def story(self, job: str, *, whole: bool = False, earlier: bool = False) -> dict[str, Any]:
         from holdfast.driver.adapters.rest import telling

@@ -22,6 +22,7 @@ from holdfast.driver.adapters.page.crowd import Crowd
 from holdfast.driver.adapters.page.past import Past, last_of
 from holdfast.driver.adapters.page.safety import Safe
 from holdfast.driver.adapters.page.sessions import Sessions
+from holdfast.driver.adapters.page.tracing import Endings
 from holdfast.driver.adapters.rest.problems import Problem, not_found
 from holdfast.driver.people.access import Right
 from holdfast.driver.serve.server import Server
@@ -55,7 +56,7 @@ def app_of(facts: "OfFolder") -> Starlette:
     clock = SystemClock()
     app.state.facts = facts
     app.state.crowd = Crowd(clock)
-    app.state.endings = {}
+    app.state.endings = Endings()
     app.state.sessions = Sessions("", clock)
     app.add_middleware(Safe, names=frozenset())
     return app

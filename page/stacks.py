@@ -23,7 +23,9 @@ def numbers(typed: str) -> list[int] | None:
         if first > last or last - first >= MOST:
             return None
         found.update(range(first, last + 1))
-    return sorted(found) if 0 < len(found) <= MOST else None
+        if len(found) > MOST:
+            return None
+    return sorted(found) if found else None
 
 
 def offered(world_size: int) -> str:
@@ -49,6 +51,8 @@ def missing(told: Sequence[Mapping[str, Any]]) -> list[str]:
 def said(told: Mapping[str, Any]) -> str:
     """`2 different stacks of 4 ranks.`"""
     kinds, count = len(told["stacks"]), sum(len(each["ranks"]) for each in told["stacks"])
+    if not count:
+        return "No stack was taken."
     if count == 1:
         return "The stack of one rank."
     same = "All show the same stack" if kinds == 1 else f"{kinds:,} different stacks"

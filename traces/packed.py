@@ -120,9 +120,10 @@ def spans_of(
     ranks: Collection[int] | None,
     submitted_s: float,
     limit: int,
+    newest: bool = False,
 ) -> Iterator[Span]:
     """What was packed of the newest job of this name, submitted then or later, and of that time;
-    the earliest first. Raises `NotInstalled`."""
+    the earliest first, or the latest where the newest are wanted. Raises `NotInstalled`."""
     files = tables.packed_files(folder)
     if ranks is not None:
         wanted = {f"rank={rank}" for rank in ranks}
@@ -135,7 +136,8 @@ def spans_of(
             "SELECT rank, attempt, node, kind, name, grp, step, start_s, took_s, waited_s, number, "
             "ended FROM read_parquet(?, hive_partitioning = true) "
             "WHERE submitted_s >= ? AND start_s <= ? AND start_s + took_s >= ? "
-            "QUALIFY submitted_s = max(submitted_s) OVER () ORDER BY start_s LIMIT ?"
+            "QUALIFY submitted_s = max(submitted_s) OVER () ORDER BY start_s "
+            f"{'DESC ' if newest else ''}LIMIT ?"
         )
         named = [str(path) for path in files]
         given = [named, max(submitted_s, -FAR_S), min(to_s, FAR_S), from_s, limit]

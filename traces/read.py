@@ -19,7 +19,7 @@ LIMIT = 100_000
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """What there is of a time. `clock_error_s`: by node. `more`: spans were left out, the latest
-    ones, since there are more than were asked for."""
+    ones, or the earliest where the newest were asked for: there are more than the limit."""
 
     spans: list[Span]
     clock_error_s: dict[str, float]
@@ -50,8 +50,10 @@ def find(
     to_s: float = math.inf,
     ranks: Collection[int] | None = None,
     limit: int = LIMIT,
+    newest: bool = False,
 ) -> Found:
-    """The same, with how sure the times are, and what is missing."""
+    """The same, with how sure the times are, and what is missing. `newest`: of more than `limit`
+    the last are told, not the first."""
     reading = Reading()
     found: list[Span] = []
     errors: dict[str, float] = {}
@@ -67,13 +69,15 @@ def find(
             dropped += block.dropped
             found += (each for each in block.spans if _wanted(each, from_s, to_s, ranks))
     asked = {"from_s": from_s, "to_s": to_s, "ranks": ranks, "submitted_s": submitted_s}
-    troubles = [*reading.troubles, *_packed(traces, found, limit, **asked)]
+    unpacked = len(found)
+    troubles = [*reading.troubles, *_packed(traces, found, limit, **asked, newest=newest)]
+    cut = len(found) - unpacked > limit  # though some of them may be words on the same span
     told = longest(found)
     return Found(
-        spans=told[:limit],
+        spans=told[-limit:] if newest else told[:limit],
         clock_error_s=errors,
         dropped=dropped,
-        more=len(told) > limit,
+        more=cut or len(told) > limit,
         troubles=tuple(troubles),
     )
 

@@ -9,6 +9,7 @@ import asyncio
 import json
 import sys
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,7 +22,6 @@ from process import DriverProcess, Keeper, driver  # type: ignore[import-not-fou
 from viewers import view  # type: ignore[import-not-found]
 
 from holdfast.bench.page import seen
-from holdfast.cli.client import Client
 from holdfast.kit.limits import raise_open_files
 
 JOB, VIEWERS = "job", 100
@@ -76,7 +76,7 @@ async def _share(fleet: Fleet, process: DriverProcess, came: list[Any]) -> float
 def looked(process: DriverProcess, minutes: float) -> Iterator[dict[str, Any]]:
     """By a browser, in a thread."""
     base = f"http://{process.at.host}:{process.at.port}"
-    code = Client(base, process.person).post("/v1alpha1/codes")["code"]
+    code = _code(base, process.person)
     with seen.opened(viewport={"width": 1440, "height": 900}) as page:
         page.goto(f"{base}/nodes?code={code}")
         page.wait_for_url(f"{base}/nodes")
@@ -93,6 +93,15 @@ def looked(process: DriverProcess, minutes: float) -> Iterator[dict[str, Any]]:
             yield figure("heap at the end", "MiB", seen.heap_mib(page))
         panned = seen.panned(page, "heatmap")
         yield figure("heat map: main thread's CPU a frame, mean", "ms", panned.main_ms)
+
+
+def _code(base: str, token: str) -> str:
+    """One that opens the page, once."""
+    asked = urllib.request.Request(
+        f"{base}/v1alpha1/codes", method="POST", headers={"Authorization": f"Bearer {token}"}
+    )
+    with urllib.request.urlopen(asked) as answer:
+        return str(json.load(answer)["code"])
 
 
 def figure(name: str, unit: str, value: float) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from threading import Lock
 
 import msgspec
 
@@ -41,6 +42,7 @@ class Curves:
         self._now = now
         self._curves: dict[str, Curve] = {}
         self._changed: set[str] = set()
+        self._noting = Lock()  # who asks in a thread sees no moment of which a part is noted
         self.trouble = ""  # why what is noted is in no file
 
     async def run(self, around: Callable[[str], AbstractContextManager[None]]) -> None:
@@ -64,7 +66,8 @@ class Curves:
         """The curves of a job; None where there are none."""
         curve = self._curves.get(job.name)
         if curve is not None and curve.job_s == job.submitted_s:
-            return curve.stored()
+            with self._noting:
+                return curve.stored()
         return stored(self._paths.curves(job.name), job.submitted_s)
 
     def write(self) -> None:
@@ -91,7 +94,8 @@ class Curves:
             before = await asyncio.to_thread(stored, path, job.submitted_s)
             curve = of(before) if before else Curve(job.submitted_s)
             self._curves[job.name] = curve
-        curve.note(self._now() - job.submitted_s, moment)
+        with self._noting:
+            curve.note(self._now() - job.submitted_s, moment)
         self._changed.add(job.name)
 
     def _let_go(self) -> None:

@@ -5,6 +5,7 @@ says, by OTLP over HTTP. An endpoint that is away, or slow, costs spans and is s
 `driver.wiring`. Must not be waited for.
 """
 
+import logging
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -16,6 +17,7 @@ from opentelemetry.trace import set_span_in_context
 
 from holdfast.driver.core.state.model import Incident, State
 from holdfast.driver.people.phases import Span, spans_of
+from holdfast.driver.ports import PermanentError
 from holdfast.kit.clock import Clock
 from holdfast.kit.logs import LazyLogger
 
@@ -25,11 +27,27 @@ SEND_AFTER_MS = 500
 _log = LazyLogger()
 
 
+class _Words(logging.Handler):
+    """The SDK's own words, which are one or more lines a batch, and of a header that is none the
+    header itself: only the first of the exporter's is kept, until all is well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = ""
+        sdk = logging.getLogger("opentelemetry")
+        sdk.propagate, sdk.handlers = False, [self]
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.name.startswith("opentelemetry.exporter"):
+            self.first = self.first or record.getMessage()
+
+
 class _Said(SpanExporter):
     """An exporter whose trouble is said once, until it is over."""
 
-    def __init__(self, inner: SpanExporter) -> None:
+    def __init__(self, inner: SpanExporter, words: _Words) -> None:
         self._inner = inner
+        self._words = words
         self._fails = False
         self.lost = 0
 
@@ -37,8 +55,9 @@ class _Said(SpanExporter):
         result = self._inner.export(spans)
         fails = result is not SpanExportResult.SUCCESS
         if fails and not self._fails:
-            _log.warning("spans not taken", lost=len(spans), fix="see OTEL_EXPORTER_OTLP_ENDPOINT")
-        self._fails = fails
+            why, fix = self._words.first, "see OTEL_EXPORTER_OTLP_ENDPOINT"
+            _log.warning("spans not taken", lost=len(spans), why=why, fix=fix)
+        self._fails, self._words.first = fails, ""
         self.lost += len(spans) if fails else 0
         return result
 
@@ -47,15 +66,18 @@ class _Said(SpanExporter):
 
 
 class RecoverySpans:
-    """`follow` is told each committed state; what was over before the first is not told again."""
+    """`follow` is told each committed state; what was over before the first is not told again.
+
+    Raises `PermanentError` where a variable of OpenTelemetry's has what the SDK refuses."""
 
     def __init__(self, clock: Clock, exporter: SpanExporter | None = None) -> None:
         self._clock = clock
-        resource = Resource.create({"service.name": "holdfast-driver"})
-        self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
-        self._sender = _Said(exporter or OTLPSpanExporter())
-        batches = BatchSpanProcessor(self._sender, schedule_delay_millis=SEND_AFTER_MS)
-        self._provider.add_span_processor(batches)
+        words = _Words()
+        try:
+            self._sender = _Said(exporter or OTLPSpanExporter(), words)
+            self._provider = _provider(self._sender)
+        except ValueError as error:
+            raise PermanentError(f"OTEL_…: {error} Mend that variable, or leave it out.") from error
         self._tracer = self._provider.get_tracer("holdfast")
         self._seen: object = None
         self._told: set[int] | None = None
@@ -65,11 +87,13 @@ class RecoverySpans:
         if state.incidents is self._seen:
             return
         self._seen = state.incidents
-        over = {each.id: spans for each in state.incidents.values() if (spans := spans_of(each))}
-        if self._told is not None:
-            for number in over.keys() - self._told:
-                self._tell(state.incidents[number], over[number], now)
-        self._told = set(over)
+        begins, told = self._told is None, self._told or set()
+        new = (each for number, each in state.incidents.items() if number not in told)
+        over = {each.id: spans for each in new if (spans := spans_of(each))}
+        for number, spans in over.items():
+            if not begins:
+                self._tell(state.incidents[number], spans, now)
+        self._told = (told & state.incidents.keys()) | over.keys()
 
     @property
     def lost(self) -> int:
@@ -95,6 +119,13 @@ class RecoverySpans:
             child = self._tracer.start_span(each.name, inside, start_time=at(each.began_s))
             child.end(at(each.ended_s))
         root.end(at(whole.ended_s))
+
+
+def _provider(sender: SpanExporter) -> TracerProvider:
+    resource = Resource.create({"service.name": "holdfast-driver"})
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(sender, schedule_delay_millis=SEND_AFTER_MS))
+    return provider
 
 
 def _attributes(incident: Incident) -> dict[str, str | int | list[str]]:

@@ -11,6 +11,7 @@ export function numbersOf(typed) {
     const [first, last] = match ? [Number(match[1]), Number(match[2] ?? match[1])] : [1, 0];
     if (first > last || last - first >= 1024) return null;
     for (let rank = first; rank <= last; rank += 1) found.add(rank);
+    if (found.size > 1024) return null;
   }
   return found.size ? [...found].sort((one, other) => one - other) : null;
 }
@@ -60,6 +61,7 @@ function missingOf(missing) {
 
 function saidOf({ stacks }) {
   const count = stacks.reduce((sum, each) => sum + each.ranks.length, 0);
+  if (!count) return "No stack was taken.";
   if (count === 1) return "The stack of one rank.";
   return stacks.length === 1 ? `All show the same stack: ${count} ranks.` : `${stacks.length} different stacks of ${count} ranks.`;
 }
@@ -75,7 +77,7 @@ async function take(form) {
   const [said, shown] = placeOf();
   const ranks = numbersOf(form.elements.ranks.value);
   if (!ranks) {
-    said.textContent = "Ranks: write numbers and spans, such as 0-3, 7.";
+    said.textContent = "Ranks: write numbers and spans, such as 0-3, 7: 1,024 ranks at most.";
     return;
   }
   said.textContent = `Taking the stack${ranks.length > 1 ? "s" : ""} of ${headOf(ranks)} …`;

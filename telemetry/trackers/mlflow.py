@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.telemetry.trackers.start import Runs, Start, harmless, say, start
+from holdfast.telemetry.trackers.start import Runs, Start, added, harmless, say, start
 
 TAG = "holdfast.run"
 OWN = "MLFLOW_RUN_ID"
@@ -28,16 +28,19 @@ def hook(module: Any) -> None:
 
     @functools.wraps(inner)
     def start_run(*arguments: Any, **named: Any) -> Any:
-        begun, own = start(), True
+        ours: Start | None = None
         with harmless("go on with the MLflow run"):
+            begun = start()
             given = inspect.signature(inner).bind_partial(*arguments, **named).arguments
             own = not begun.life or any(map(given.get, NAMED)) or bool(os.environ.get(OWN))
+            ours = None if own else begun
             if not own and module.active_run() is None:
-                named |= _same(module, begun, given)
+                same = _same(module, begun, given)
+                arguments, named = added(inner, arguments, named, same)
         run = inner(*arguments, **named)
-        if not own and begun.again:
+        if ours is not None and ours.again:
             with harmless("mark the restart in MLflow"):
-                _mark(module, begun)
+                _mark(module, ours)
         return run
 
     _put(module, "start_run", start_run)

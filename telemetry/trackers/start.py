@@ -1,11 +1,12 @@
 """Which start of a rank this is, from its environment, and how a tool is told of it."""
 
+import inspect
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -68,6 +69,18 @@ def start() -> Start:
         because=env.get(rankenv.BECAUSE, ""),
         step=msgspec.json.decode(restore, type=Restore).step if restore else 0,
     )
+
+
+def added(
+    inner: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    named: dict[str, Any],
+    more: Mapping[str, Any],
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call with `more` of them, whatever was given by its place."""
+    if not more:
+        return arguments, named
+    return (), {**inspect.signature(inner).bind_partial(*arguments, **named).arguments, **more}
 
 
 @contextmanager

@@ -15,9 +15,9 @@ def hook(module: Any) -> None:
     @functools.wraps(inner)
     def begin(self: Any, *arguments: Any, **named: Any) -> None:
         inner(self, *arguments, **named)
-        begun = start()
-        if begun.again:
-            with harmless("mark the restart in TensorBoard"):
+        with harmless("mark the restart in TensorBoard"):
+            begun = start()
+            if begun.again:
                 self.add_text("holdfast/restarts", begun.sentence, begun.step)
                 self.add_scalar("holdfast/attempt", begun.attempt, begun.step)
 

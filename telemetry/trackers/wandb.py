@@ -11,10 +11,15 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from holdfast.telemetry.trackers.start import Runs, Start, harmless, start
+from holdfast.telemetry.trackers.start import Runs, Start, added, harmless, start
 
-OWN = ("WANDB_RUN_ID", "WANDB_RESUME", "WANDB_SWEEP_ID")
+OWN = (
+    *("WANDB_RUN_ID", "WANDB_RESUME", "WANDB_SWEEP_ID"),
+    *("WANDB_FORK_FROM", "WANDB_RESUME_FROM"),
+)
 """Variables with which a script, or who started it, says itself which run it is."""
+NAMED = ("id", "run_id", "resume", "fork_from", "resume_from")
+"""The same of `init` and its settings: beside the last two `resume` is an error."""
 
 _runs = Runs()
 
@@ -28,7 +33,7 @@ def hook(module: Any) -> None:
         if module.run is not None:  # it has begun one: that is what it gets
             return inner(*arguments, **named)
         with harmless("go on with the W&B run"):
-            named |= _same(inner, arguments, named)
+            arguments, named = added(inner, arguments, named, _same(inner, arguments, named))
         run = inner(*arguments, **named)
         with harmless("mark the restart in W&B"):
             _mark(run, start())
@@ -42,8 +47,8 @@ def _same(inner: Callable[..., Any], arguments: Any, named: dict[str, Any]) -> d
     begun, given = start(), inspect.signature(inner).bind_partial(*arguments, **named).arguments
     settings = given.get("settings") or {}
     told = settings if isinstance(settings, dict) else dict(settings)
-    own = (given.get("id"), given.get("resume"), told.get("run_id"), told.get("resume"))
-    if any(own) or not begun.life or any(map(os.environ.get, OWN)):
+    own = any(told.get(name) or given.get(name) for name in NAMED)
+    if own or not begun.life or any(map(os.environ.get, OWN)):
         return {}
     return {"id": _runs.next(begun), "resume": "allow"}
 

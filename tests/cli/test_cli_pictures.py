@@ -171,11 +171,11 @@ def test_a_picture_that_cannot_be_made_is_refused_in_a_sentence(
         pictures.util, "find_spec", lambda name: None if name == "resvg_py" else real(name)
     )
     with pytest.raises(Exception, match=r"--png needs resvg-py\.") as told:
-        pictures._to_file(lambda theme: "<svg/>", None, Path("a.png"), dark=False)
+        pictures.to_file(lambda theme: "<svg/>", None, Path("a.png"), dark=False)
     assert "pip install 'holdfast[png]'" in told.value.fix  # type: ignore[attr-defined]
     monkeypatch.undo()
     with pytest.raises(Exception, match=r"cannot write /no/such/a\.svg"):
-        pictures._to_file(lambda theme: "<svg/>", Path("/no/such/a.svg"), None, dark=False)
+        pictures.to_file(lambda theme: "<svg/>", Path("/no/such/a.svg"), None, dark=False)
 
 
 def test_a_png_is_one(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_png_is_one(tmp_path: Path) -> None:
 
     path = tmp_path / "a.png"
     answer = made_ranks.answer(64, slow=[3])
-    assert pictures._to_file(
+    assert pictures.to_file(
         lambda theme: heat_svg.drawn(answer, theme=theme), None, path, dark=True
     )
     assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"

@@ -15,7 +15,7 @@ from holdfast.lab.simulator.simulate import explain, play, run, run_many, shrink
 RECORDED_SEEDS = 10_000
 SEEDS = int(os.environ.get("HOLDFAST_TEST_SEEDS", "2500"))
 """All of them take a minute and a half of CPU: CI plays them, and who changes the core should."""
-AT_ONCE = 2_500
+AT_ONCE = 1_250
 AGAIN = """
 Is that what the change is for? Then write down what they come to now:
 python -m holdfast.lab.simulator 0 10000 --record tests/core/outcomes.jsonl.xz

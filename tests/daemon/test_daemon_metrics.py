@@ -1,6 +1,8 @@
 """What a daemon tells Prometheus, and whom it answers."""
 
 import asyncio
+import re
+from pathlib import Path
 
 import pytest
 from ports import free_port
@@ -70,3 +72,13 @@ async def test_a_port_that_is_taken_is_no_end_of_the_daemon() -> None:
 def test_an_address_that_is_none_is_said(value: str) -> None:
     with pytest.raises(BadSettings, match=r"HOLDFAST_DAEMON_METRICS.*set it to"):
         read({"HOLDFAST_DAEMON_METRICS": value})
+
+
+def test_the_page_on_metrics_has_each_of_them() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    said = page.partition("## Daemons")[2].partition("\n## ")[0]
+    figures = Figures()
+    figures.told(BEAT, sent=True)
+    names = re.findall(r"^# TYPE holdfast_(?:node|nic)_(\w+) ", figures.text().decode(), re.M)
+    assert len(names) > 8
+    assert [name for name in names if f"_{name}`" not in said] == []

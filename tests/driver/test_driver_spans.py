@@ -1,5 +1,8 @@
 """Recoveries as OpenTelemetry's spans, as a collector gets them by HTTP."""
 
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,6 +15,7 @@ from waiting import eventually
 
 from holdfast.driver.core.state.model import Blame, Incident, Kind, Rollback, State
 from holdfast.driver.follow.spans import RecoverySpans
+from holdfast.driver.ports import PermanentError
 from holdfast.driver.settings import tells_spans
 from holdfast.kit.clock import SystemClock
 
@@ -106,9 +110,15 @@ def test_what_was_over_before_is_not_told_again(collector: Collector) -> None:
     assert not collector.requests
 
 
-@pytest.mark.parametrize("how", ["slow", "refuses", "away"])
+@pytest.mark.parametrize(
+    ("how", "why"), [("slow", "timeout"), ("refuses", "400"), ("away", "refused")]
+)
 def test_an_endpoint_in_trouble_costs_spans_and_is_said(
-    spans: RecoverySpans, collector: Collector, how: str, capfd: pytest.CaptureFixture[str]
+    spans: RecoverySpans,
+    collector: Collector,
+    how: str,
+    why: str,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     if how == "slow":
         collector.go_on.clear()
@@ -119,7 +129,33 @@ def test_an_endpoint_in_trouble_costs_spans_and_is_said(
     spans.follow(State(incidents={7: OVER}), 104.0)  # comes back at once: nobody waits
     eventually(lambda: spans.lost, "what is lost is counted")
     assert not collector.requests
-    assert "spans not taken" in "".join(capfd.readouterr())
+    said = "".join(capfd.readouterr())
+    (line,) = (each for each in said.splitlines() if "spans" in each)
+    assert "spans not taken" in line
+    assert why in line
+
+
+def test_a_header_that_is_none_is_not_in_the_log() -> None:
+    """In a process of its own, for pytest takes the words of libraries away."""
+    asked = (
+        "from holdfast.driver.follow.spans import RecoverySpans as Spans\n"
+        "from holdfast.kit.clock import SystemClock\n"
+        "Spans(SystemClock()).close()"
+    )
+    env = os.environ | {"OTEL_EXPORTER_OTLP_HEADERS": "Bearer s3cret"}
+    done = subprocess.run(
+        [sys.executable, "-c", asked], env=env, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert "s3cret" not in done.stdout + done.stderr
+
+
+def test_a_variable_that_the_sdk_refuses_is_said_with_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "x")
+    with pytest.raises(PermanentError, match=r"OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT .* got x"):
+        RecoverySpans(SystemClock())
 
 
 def test_nobody_is_told_unless_the_environment_names_somebody() -> None:

@@ -60,15 +60,18 @@ def test_the_processes_of_a_pod_are_told_all_that_they_need() -> None:
 
 
 def test_a_pod_is_told_where_its_spans_go_and_no_job_waits_for_the_password() -> None:
-    made = order()
+    own = {"name": "traces", "mountPath": "/traces", "emptyDir": {}}
+    made = order(volumes=[own])
     drivers = made.drivers._replace(traces="redis://r:6379", traces_secret="spans")
     spec = podspec.spec_of(made._replace(drivers=drivers))
     (container,) = spec["containers"]
     told = {each["name"]: each.get("value") for each in container["env"]}
     assert told[nodeenv.TRACES] == "redis://r:6379"
     folder = told[nodeenv.TRACES_PASSWORD_FILE].removesuffix("/password")
-    assert {"name": "traces", "mountPath": folder, "readOnly": True} in container["volumeMounts"]
-    (volume,) = (each["secret"] for each in spec["volumes"] if each["name"] == "traces")
+    (mount,) = (each for each in container["volumeMounts"] if each["mountPath"] == folder)
+    assert mount["readOnly"]
+    (volume,) = (each["secret"] for each in spec["volumes"] if each["name"] == mount["name"])
+    assert len({each["name"] for each in spec["volumes"]}) == len(spec["volumes"])
     assert (volume["secretName"], volume["optional"]) == ("spans", True)
     plain = {each["name"] for each in podspec.spec_of(made)["containers"][0]["env"]}
     assert not plain & {nodeenv.TRACES, nodeenv.TRACES_PASSWORD_FILE}

@@ -1,7 +1,10 @@
 """Curves of a job, asked of a real driver: noted each second, kept in a file, told by the next."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
+from threading import Event
 
 import pytest
 from msgspec.structs import replace
@@ -10,6 +13,7 @@ from tests.rest.test_rest_ranks import begun, rank_of
 
 from holdfast.driver.core import events
 from holdfast.driver.follow.curves import Curves, stored
+from holdfast.driver.watch.curve import Curve
 from holdfast.protocol.messages import Heartbeat, Task
 from holdfast.protocol.paths import RunPaths
 
@@ -75,6 +79,34 @@ async def test_loss_speed_and_memory_are_told_as_ranks_told_them(
     assert len(told["at_s"]) == 2
     (hole, *_) = [each for each in told["missing"] if "to 1,000 s" in each]
     assert hole.startswith("nothing was noted from ")
+
+
+async def test_who_asks_meanwhile_sees_no_moment_of_which_a_part_is_noted(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await running(driver)
+    heard(driver, 10.0, 5, loss=2.5, memory_bytes=7_000)
+    job, curves = driver.control.state.jobs["speech"], driver.control.curves
+    monkeypatch.setattr(type(job), "seats", [object()])
+    inside, go_on = Event(), Event()
+
+    def slowly(curve: Curve, at_s: float, moment: object) -> None:
+        curve._at_s.append(at_s)
+        inside.set()
+        assert go_on.wait(10)
+        for column in curve._columns.values():
+            column.append(1.0)
+
+    monkeypatch.setattr(Curve, "note", slowly)
+    with ThreadPoolExecutor() as threads:
+        noting = threads.submit(asyncio.run, curves.look(lambda _: nullcontext()))
+        assert await asyncio.to_thread(inside.wait, 10)
+        asking = threads.submit(curves.told, job)
+        threads.submit(go_on.set)
+        told = asking.result(10)
+        noting.result(10)
+    assert told is not None
+    assert (len(told.at_s), told.loss) == (1, [1.0])
 
 
 async def test_the_next_driver_goes_on_from_the_file_unless_it_is_of_another_job(

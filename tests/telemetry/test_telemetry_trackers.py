@@ -43,8 +43,11 @@ def init(
     dir: str | None = None,  # noqa: A002 W&B's own name
     id: str | None = None,  # noqa: A002
     resume: str | None = None,
+    fork_from: str | None = None,
+    resume_from: str | None = None,
     settings: object = None,
 ) -> Run:
+    assert not (resume and (fork_from or resume_from)), "W&B takes one of them"
     return Run({"id": id, "resume": resume})
 
 
@@ -88,6 +91,9 @@ def test_a_run_goes_on_and_is_marked(hooked: Any) -> None:
         {"resume": "never"},
         {"settings": {"run_id": "mine"}},
         {"settings": SimpleNamespace(run_id="mine").__dict__},
+        {"fork_from": "other?_step=40"},
+        {"resume_from": "mine?_step=40"},
+        {"settings": {"fork_from": "other?_step=40"}},
     ],
 )
 def test_a_script_that_names_its_run_has_that_one_and_it_is_marked(
@@ -100,6 +106,11 @@ def test_a_script_that_names_its_run_has_that_one_and_it_is_marked(
 
 def test_an_id_by_its_place_is_the_scripts_own(hooked: Any) -> None:
     assert hooked.init(None, "p", None, "mine").named["id"] == "mine"
+
+
+def test_what_is_given_by_its_place_stays_there(hooked: Any) -> None:
+    run = hooked.init(None, "p", None, None)
+    assert run.named == {"id": "speech-77", "resume": "allow"}
 
 
 @pytest.mark.parametrize("name", wandb.OWN)
@@ -215,6 +226,26 @@ def test_a_run_that_the_script_names_or_nests_is_its_own(own: dict[str, Any]) ->
     begun = module.start_run(**own)
     assert (begun.info.run_id, begun.tags) == (own.get("run_id"), None)
     assert module.tags == {}
+
+
+@pytest.mark.usefixtures("tracked")
+def test_no_run_named_by_its_place_is_no_run_named() -> None:
+    module = Fluent("r1")
+    mlflow.hook(module)
+    assert module.start_run(None).info.run_id == "r1"
+
+
+@pytest.mark.usefixtures("tracked")
+def test_an_environment_that_the_script_has_changed_is_said_and_ends_nothing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("RANK", "none")
+    module, board = Fluent("r1"), SimpleNamespace(SummaryWriter=type("Writer", (), {}))
+    mlflow.hook(module)
+    tensorboard.hook(board)
+    assert module.start_run().info.run_id is None
+    board.SummaryWriter()
+    assert capsys.readouterr().err.count("ValueError") == 2
 
 
 @pytest.mark.usefixtures("tracked")

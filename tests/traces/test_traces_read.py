@@ -39,6 +39,8 @@ def test_a_time_some_ranks_and_a_limit_are_kept_to(tmp_path: Path) -> None:
     few = read.find(tmp_path, "speech", limit=10)
     assert (len(few.spans), few.more, few.dropped) == (10, True, 6)
     assert few.spans == read.spans(tmp_path, "speech")[:10]
+    last = read.find(tmp_path, "speech", limit=10, newest=True)
+    assert (last.spans, last.more) == (read.spans(tmp_path, "speech")[-10:], True)
 
 
 def test_where_nothing_is_nothing_is_found(tmp_path: Path) -> None:
@@ -82,6 +84,8 @@ def test_what_is_packed_is_found_as_before(tmp_path: Path, duck: Any) -> None:
     }
     after = read.find(tmp_path, "speech")
     assert after.spans == before.spans
+    last = read.find(tmp_path, "speech", limit=10, newest=True)
+    assert (last.spans[-4:], last.more) == (before.spans[-4:], True)
     some = {"from_s": 1.2, "to_s": 1.3, "ranks": [2]}
     assert read.spans(tmp_path, "speech", **some) == [
         span

@@ -17,6 +17,8 @@ SCRATCH = f"{FOLDER}/scratch"
 MEMORY = f"{FOLDER}/memory"
 TOKEN = f"{FOLDER}/identity/token"
 TRACES_PASSWORD = f"{FOLDER}/traces/password"
+TRACES_VOLUME = "holdfast-traces"
+"""A job may well have a volume of its own that is called traces."""
 SHARED_MEMORY = "/dev/shm"
 
 LEAVES_WITHIN_S = 120
@@ -213,7 +215,7 @@ def _secret_of_traces(name: str) -> list[dict[str, Any]]:
     """A job is not to wait for it: without it spans are lost, and nothing else."""
     items = [{"key": "password", "path": "password"}]
     secret = {"secretName": name, "items": items, "optional": True}
-    return [{"name": "traces", "secret": secret}] if name else []
+    return [{"name": TRACES_VOLUME, "secret": secret}] if name else []
 
 
 def _mounts(template: Json, drivers: nodeenv.Drivers) -> list[dict[str, Any]]:
@@ -226,7 +228,7 @@ def _mounts(template: Json, drivers: nodeenv.Drivers) -> list[dict[str, Any]]:
         own.append({"name": "shm", "mountPath": SHARED_MEMORY})
     if drivers.traces_secret:
         at = TRACES_PASSWORD.rpartition("/")[0]
-        own.append({"name": "traces", "mountPath": at, "readOnly": True})
+        own.append({"name": TRACES_VOLUME, "mountPath": at, "readOnly": True})
     return own + [
         {key: volume[key] for key in ("name", "mountPath", "readOnly") if key in volume}
         for volume in template.get("volumes", ())

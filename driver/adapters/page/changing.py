@@ -107,7 +107,7 @@ async def tell(asked: Asked, form: dict[str, str]) -> Response:
 
 
 async def tell_of_job(asked: Asked, form: dict[str, str]) -> Response:
-    """Of its newest version."""
+    """Of the version that the form names, or of its newest."""
     name = await seen(asked)
     await asked.facts.may(asked.token, Right.CHANGE_JOB, name)
     await _do(asked, name, events.JobFactTold(job=name, by=PERSON, **_fact_of_job(form)))

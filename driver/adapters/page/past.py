@@ -35,13 +35,14 @@ class Past(NamedTuple):
 
 def last_of(root: Path, job: str, *, age_s: float, last_s: float) -> Past:
     """The last `last_s` in which its ranks did anything, up to an hour before it ended, or before
-    now. Without spans where there are none."""
+    now; less of it where that has more than MOST_SPANS. Without spans where there are none."""
     for back_s in (last_s, *(each for each in FURTHER_BACK_S if each > last_s)):
         since_s = max(0.0, age_s - back_s)
-        found = read.find(root, job, from_s=since_s, limit=MOST_SPANS)
+        found = read.find(root, job, from_s=since_s, limit=MOST_SPANS, newest=True)
         if found.spans or not since_s:
             break
     to_s = max((each.start_s + each.took_s for each in found.spans), default=age_s)
-    from_s = max(0.0, to_s - last_s)
+    known_s = found.spans[0].start_s if found.more else 0.0
+    from_s = max(known_s, to_s - last_s)
     spans = [each for each in found.spans if each.start_s + each.took_s >= from_s]
     return Past(job, from_s, to_s, msgspec.structs.replace(found, spans=spans))

@@ -5,7 +5,7 @@ traces; the other file is that of `holdfast trace export`.
 """
 
 import time
-from asyncio import to_thread
+from asyncio import Lock, to_thread
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import quote
@@ -34,20 +34,26 @@ class _Kept(NamedTuple):
     ended: Ended
 
 
-Kept = dict[str, _Kept]
+class Endings:
+    """What was read last, by job; spans are read, and files made of them, one at a time."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, float], _Kept] = {}  # by name, and how old it became
+        self.one = Lock()
 
 
 async def ending(asked: Asked, job: Mapping[str, Any]) -> Ended:
     """What the last seconds of a job that is over were, read once for all who look."""
-    kept: Kept = asked.request.app.state.endings
-    now_s, name = time.monotonic(), job["name"]
-    known = kept.get(name)
-    if known is None or known.until_s < now_s:
-        past = await asked.facts.spans(name, max(LAST_S.values()))
-        known = _Kept(now_s + GOOD_FOR_S, await to_thread(_made, past, job))
-        while len(kept) >= MOST:
-            del kept[next(iter(kept))]
-        kept[name] = known
+    endings: Endings = asked.request.app.state.endings
+    kept, life = endings.kept, (job["name"], job["age_s"])
+    async with endings.one:
+        now_s, known = time.monotonic(), kept.get(life)
+        if known is None or known.until_s < now_s:
+            past = await asked.facts.spans(job["name"], max(LAST_S.values()))
+            known = _Kept(now_s + GOOD_FOR_S, await to_thread(_made, past, job))
+            while len(kept) >= MOST:
+                del kept[next(iter(kept))]
+            kept[life] = known
     return known.ended
 
 
@@ -63,15 +69,18 @@ async def picture(asked: Asked, name: str, view: str) -> Response:
     if draw is None:
         raise not_found("picture", view, made.drawn)
     theme = themes.DARK if asked.request.query_params.get("dark") else themes.LIGHT
-    return Response(await to_thread(draw, theme=theme), media_type="image/svg+xml")
+    async with asked.request.app.state.endings.one:
+        drawn = await to_thread(draw, theme=theme)
+    return Response(drawn, media_type="image/svg+xml")
 
 
 async def perfetto(asked: Asked, name: str) -> Response:
     """Of the last minute. Raises `Problem` (404) where none of it is kept."""
-    past = await asked.facts.spans(name, TRACE_S)
-    if not past.found.spans:
-        fix = "What there is: holdfast trace ls"
-        raise Problem(404, f"no spans of the last minute of {name} are kept.", fix=fix)
-    data = await to_thread(lambda: b"".join(trace(past.found.spans)))
+    async with asked.request.app.state.endings.one:
+        past = await asked.facts.spans(name, TRACE_S)
+        if not past.found.spans:
+            fix = "What there is: holdfast trace ls"
+            raise Problem(404, f"no spans of the last minute of {name} are kept.", fix=fix)
+        data = await to_thread(lambda: b"".join(trace(past.found.spans)))
     saved = f"attachment; filename*=UTF-8''{quote(name, safe='')}.pftrace"
     return Response(data, media_type=PERFETTO, headers={"Content-Disposition": saved})

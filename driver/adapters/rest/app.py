@@ -13,6 +13,7 @@ from holdfast.driver.adapters.page.crowd import Crowd
 from holdfast.driver.adapters.page.facts import Here
 from holdfast.driver.adapters.page.safety import Safe, names_of
 from holdfast.driver.adapters.page.sessions import Sessions
+from holdfast.driver.adapters.page.tracing import Endings
 from holdfast.driver.adapters.rest import (
     attempts,
     brake,
@@ -90,7 +91,7 @@ def make_app(control: Control) -> FastAPI:
     app.state.sampler = stacks.Sampler(control)
     app.state.facts = Here(control)
     app.state.crowd = Crowd(control.clock)
-    app.state.endings = {}
+    app.state.endings = Endings()
     app.state.sessions = Sessions(_own_token(control.settings), control.clock)
     problems.install(app)
     app.router.routes += routes()

@@ -78,14 +78,16 @@ async def ranks(job: str, control: Driver, request: Request) -> Any:
     """One row a rank: where, how far, what it does, for whom it waits, where its time went lately,
     and what detectors hold against it. `spent` is null before the second look."""
     kept: Kept = request.app.state.rank_answers
-    return await kept.answer(f"ranks of {job}", lambda work: _ranks(control, job, work))
+    number = job_of(control, job).number
+    return await kept.answer(f"ranks of {number}", lambda work: _ranks(control, job, work))
 
 
 @router.get("/{job}/view3d", dependencies=[NO_PARAMETERS])
 async def view3d(job: str, control: Driver, request: Request) -> Any:
     """Where each rank stands in dp x pp x tp, and who waits for whom."""
     kept: Kept = request.app.state.rank_answers
-    return await kept.answer(f"view3d of {job}", lambda work: _view3d(control, job, work))
+    number = job_of(control, job).number
+    return await kept.answer(f"view3d of {number}", lambda work: _view3d(control, job, work))
 
 
 # ---------------------------------------------------------------- what is answered
