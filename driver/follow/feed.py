@@ -52,7 +52,7 @@ class Feed:
         self._problems: dict[str, Fact] = {}  # those that stand, by node, as they were told
         self._braked = False
         self._recalled = False
-        self._expected: dict[str, tuple[int, tuple[Seat, ...]]] = {}
+        self._expected: dict[str, tuple[int, tuple[Seat, ...], bool]] = {}
         self._lasting: set[str] = set()  # jobs that have not ended
         self._parked: set[str] = set()
 
@@ -63,7 +63,11 @@ class Feed:
             self._recalled = True
             self._recall(state)
         self._begin_anew(state)
-        seated = {name: (job.epoch, job.seats) for name, job in state.jobs.items() if job.seats}
+        seated = {
+            name: (job.epoch, job.seats, bad_loss.replayed(job))
+            for name, job in state.jobs.items()
+            if job.seats
+        }
         for name in self._expected.keys() - seated.keys():
             with self._guard.around(name):
                 self._tell_reached(name)
@@ -199,6 +203,7 @@ def expectation(job: Job) -> Expectation:
         stuck_max_s=job.plan.stuck_max_s,
         spots=patience_of(job.facts, job.since_s),
         loss_again=bad_loss.replayed(job),
+        start=job.restore.step if job.restore is not None else 0,
         best_step=job.best_step,
         best_step_s=job.best_step_s,
         log_rules=job.plan.log_rules,

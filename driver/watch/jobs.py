@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holdfast.driver.watch import curve, doubt
+from holdfast.driver.watch import curve, doubt, loss_again
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.doubt import Jumps
 from holdfast.driver.watch.kept import Groups, kept
@@ -222,7 +222,10 @@ def stepped(job: JobSeen, now: float, period_s: float) -> tuple[JobSeen, tuple[T
     if not job.begun and _has_read_nothing(job):
         job = msgspec.structs.replace(job, saved=0)
     pace = pacing.advanced(job.pace, step, _tokens(job), now)
-    told = tuple(_told(job, step))
+    held = loss_again.in_question(job.expected, (each.progress for each in job.ranks.values()))
+    told = () if held else tuple(_told(job, step))
+    if held:
+        pace = msgspec.structs.replace(pace, best_step=job.pace.best_step)
     progressed = job.progressed or any(isinstance(each, Further) for each in told)
     job = msgspec.structs.replace(
         job, pace=pace, period_s=period_s, begun=True, progressed=progressed

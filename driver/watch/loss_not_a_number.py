@@ -104,7 +104,8 @@ def _said(seen: RankProgress, bad: BadLoss, job: JobSeen) -> Finding:
 def _finding(bad: dict[int, BadLoss], job: JobSeen) -> Finding:
     since = min(each.since for each in bad.values())
     first = [rank for rank in sorted(bad) if bad[rank].since == since]
-    good = min(each.good if each.goods else each.since - 1 for each in bad.values())
+    start = job.expected.start  # with no number since then, nothing that was saved since is trusted
+    good = min(each.good if each.goods else start for each in bad.values())
     node = _alone(first, bad, job)
     where = f", and began on {_ranks(first)} of {node}" if node else ""
     return Finding(

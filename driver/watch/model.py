@@ -30,6 +30,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     stuck_max_s: float | None = None  # None: STUCK_FLOORS
     spots: dict[str, int] = {}  # restarts so far, by where the job stood still
     loss_again: bool = False  # it is to be seen whether a loss that was no number is so again
+    start: int = 0  # the step of what its ranks began from
     best_step: int | None = None  # highest step that any earlier epoch completed
     best_step_s: float | None = None  # median time of its fastest steps, as an earlier driver told
     log_rules: tuple[tuple[str, str], ...] = ()  # (pattern, "report", "restart" or "suspect")

@@ -28,13 +28,15 @@ STORED = (80, 90, 100, 110, 120)
 SOUND = 97
 
 
-def begun(*, stored: Iterable[int] = STORED, nodes: int = 2, **plan: object) -> Life:
+def begun(
+    *, stored: Iterable[int] = STORED, nodes: int = 2, own_task: Task = TASK, **plan: object
+) -> Life:
     """A job that trains, has saved these steps, and whose loss is to be no number from 100 on."""
     life = Life()
     life.do(e.DriverStarted(term=1))
     for k in range(nodes + 2):
         life.node(f"n{k}")
-    life.submit(task=TASK, nodes=nodes, **plan)
+    life.submit(task=own_task, nodes=nodes, **plan)
     life.answer()
     life.progress(1)
     for step in stored:
@@ -83,6 +85,13 @@ def test_what_was_saved_since_is_tainted_at_once() -> None:
     assert tainted == [100, 110, 120]
     life.stores(130, epoch=life.job.history[0].epoch)  # it was on its way
     assert isinstance(life.job.points[-1].status, Tainted)
+
+
+def test_how_far_the_job_was_is_known_though_the_driver_dies_before_its_ranks_have_ended() -> None:
+    """Else its first step would be further than ever, and the loss would never be past."""
+    life = begun()
+    no_number(life)
+    assert life.job.best_step == 125
 
 
 def test_a_snapshot_from_before_is_nearer_than_the_store() -> None:
@@ -160,6 +169,34 @@ def test_where_nothing_is_kept_from_before_it_nothing_is_done() -> None:
     no_number(life)
     assert life.job.attempt == 1
     assert "No checkpoint up to step 97, from before it, is known to be kept" in life.whys[-1]
+
+
+@pytest.mark.parametrize("memory", [0, 1])
+@pytest.mark.parametrize("wish", ["rollback", "tell", "fail"])
+def test_a_job_without_a_store_never_begins_anew_for_it(memory: int, wish: str) -> None:
+    """From step 0 all would be lost; what it has in memory is newer than the loss."""
+    task = Task(command=("train",), workdir=".", memory_interval_steps=memory)
+    life = begun(stored=(), own_task=task, on_bad_loss=wish)
+    no_number(life)
+    life.wait(until_s=life.now + 60)
+    assert life.job.attempt == 1
+    if wish == "fail":
+        assert life.job.failure is not None
+        assert "o checkpoint up to step 97, from before it, is known" in life.job.failure.reason
+    else:
+        assert (life.phase, life.job.failure) == (Phase.RUNNING, None)
+        assert "the job goes on as it is" in life.whys[-1]
+
+
+def test_what_it_saves_after_a_start_in_vain_can_be_used_again() -> None:
+    """A script whose loss is none on purpose loses one start, and no checkpoint after that."""
+    life = begun()
+    no_number(life)
+    answered(life)
+    no_number(life)
+    life.stores(130)
+    assert life.job.points[-1].step == 130
+    assert life.job.points[-1].usable
 
 
 def test_a_node_on_which_alone_it_comes_again_is_left_once_before_the_script_is_believed() -> None:

@@ -17,6 +17,8 @@ from holdfast.driver.core.events import (
     RanksLeft,
     Reached,
 )
+from holdfast.driver.core.state.fact import About, Bearing, Hypothesis, Site
+from holdfast.driver.core.state.fact import Fact as Noted
 from holdfast.driver.core.state.model import Incident, Phase, State
 from holdfast.driver.follow.feed import Feed
 from holdfast.driver.follow.guard import Guard
@@ -104,9 +106,11 @@ def test_a_plan_survives_the_journal() -> None:
 class RecordingWatch:
     def __init__(self) -> None:
         self.calls: list[object] = []
+        self.loss_again: list[bool] = []
 
     def expect(self, expected: Expectation) -> None:
         self.calls.append((expected.job, expected.epoch, expected.best_step))
+        self.loss_again.append(expected.loss_again)
 
     def progress(self, name: str) -> JobProgress | None:
         known = f"forget {name}" not in self.calls
@@ -146,6 +150,19 @@ def watched() -> tuple[RecordingWatch, Feed, list[Any]]:
     feed = made(watch, events.append)
     # type: ignore[arg-type]
     return watch, feed, events
+
+
+def test_within_an_epoch_they_are_told_once_a_loss_that_is_none_is_no_question_any_more(
+    watched: tuple[RecordingWatch, Feed, list[Any]],
+) -> None:
+    watch, feed, _ = watched
+    before = seated("a", 3).jobs["a"]
+    site = Site(words=Kind.LOSS, step=97)
+    about = About(job="a", version=before.running.number, site=site)
+    fact = Noted(subject=before.subject, what=Kind.LOSS, bearing=Bearing.CONTEXT, about=about)
+    for facts in ((fact,), (fact,), (replace(fact, held_for=Hypothesis.USER),)):
+        feed.follow(State(jobs={"a": replace(before, facts=facts)}))
+    assert watch.loss_again == [True, False]
 
 
 def test_the_detectors_expect_each_epoch_once_while_it_has_seats(

@@ -12,10 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.protocol.messages import BadLoss
 from holdfast.telemetry import schema
 from holdfast.telemetry.recorder import Recorder
 from holdfast.telemetry.ring import RingError, RingReader, RingWriter
 from holdfast.telemetry.schema import VERSION
+
+BEFORE_LOSSES = 4
+"""Whose words for losses would be read as nought, that is: all were numbers."""
 
 WRITER = """
 import os, sys
@@ -167,6 +171,49 @@ def test_a_loss_that_is_no_number_is_another_than_none(
     assert str(RingReader(tmp_path / "r.ring").read().loss) == seen
 
 
+NONE = math.nan
+LOSSES = {
+    "only numbers": ([(1, 2.0), (2, 1.5)], None),
+    "none is told": ([(1, None), (2, None)], None),
+    "no number from the beginning on": (
+        [(1, NONE), (2, math.inf)],
+        BadLoss(told=2, since=1),
+    ),
+    "no number since, and not seen step by step": (
+        [(1, 2.0), (2, 2.0), (9, NONE), (10, -math.inf), (11, NONE)],
+        BadLoss(told=3, since=9, good=2, goods=2),
+    ),
+    "a step that tells none says nothing": (
+        [(1, 2.0), (2, NONE), (3, None), (4, NONE), (5, None)],
+        BadLoss(told=2, since=2, good=1, goods=1),
+    ),
+    "a number in between, as a scaler goes on": ([(1, 2.0), (2, NONE), (3, 2.0)], None),
+    "it begins anew after that": (
+        [(1, 2.0), (2, NONE), (3, 2.0), (4, NONE)],
+        BadLoss(told=1, since=4, good=3, goods=2),
+    ),
+    "two losses of each step, one of them none": (
+        [(n, loss) for n in range(1, 40) for loss in (NONE, 2.0)],
+        None,
+    ),
+    "two losses of each step, both none": (
+        [(1, 2.0), (1, 3.0), (2, NONE), (2, NONE)],
+        BadLoss(told=2, since=2, good=1, goods=2),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LOSSES)
+def test_since_when_the_loss_is_no_number_is_kept_however_seldom_one_reads(
+    tmp_path: Path, case: str
+) -> None:
+    told, expected = LOSSES[case]
+    recorder = Recorder(RingWriter(tmp_path / "r.ring", rank=0, epoch=1))
+    for step, loss in told:
+        recorder.reported(step, loss, None)
+    assert RingReader(tmp_path / "r.ring").read().bad_loss == expected
+
+
 def test_what_does_not_fit_is_said_and_breaks_nothing(tmp_path: Path) -> None:
     recorder = Recorder(RingWriter(tmp_path / "r.ring", rank=0, epoch=1))
     groups = [recorder.new_group([0, n + 1]) for n in range(schema.GROUP_SLOTS + 1)]
@@ -202,6 +249,11 @@ def test_a_group_too_large_for_the_ring_is_watched_without_its_members(tmp_path:
             id="newer",
         ),
         pytest.param(lambda data: data[:8] + b"\x00" + data[9:], "an older Holdfast", id="older"),
+        pytest.param(
+            lambda data: data[:8] + bytes([BEFORE_LOSSES]) + data[9:],
+            f"an older Holdfast, ring version {BEFORE_LOSSES}; this one reads version {VERSION}",
+            id="before it told of losses",
+        ),
     ],
 )
 def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, change: object, says: str) -> None:

@@ -29,7 +29,11 @@ def recover(turn: Turn, job: Job, fault: Fault) -> None:
     if fault.sound is not None:
         why = f"what was saved after step {fault.sound} may come of a loss that is no number"
         spoiled = Tainted(why=why, since_s=turn.now, after=fault.sound)
-        turn.job(job.name, spoiled=spoiled, points=known_points.spoil(job, spoiled))
+        best = max(
+            job.best_step or 0, fault.step or 0
+        )  # else a driver that is killed now forgets it
+        points = known_points.spoil(job, spoiled)
+        turn.job(job.name, spoiled=spoiled, points=points, best_step=best)
         turn.say(f"{why}: it is not used again", job.name)
     next_step.recover(turn, job.name, fault)
 
