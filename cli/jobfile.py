@@ -4,11 +4,13 @@ Called by `submit`. Everything that can be known here is checked before the driv
 """
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from holdfast.cli.client import Problem
@@ -107,9 +109,19 @@ def check(document: Document, *, on_this_machine: bool) -> None:
     try:
         check_spec(_without_namespace(document.values))
     except BadDocument as refused:
-        mistakes, more = [*mistakes, *refused.mistakes], refused.more
+        mistakes, more = [*mistakes, *map(_unsigned, refused.mistakes)], refused.more
     if mistakes:
         raise _told(document, mistakes, more=more)
+
+
+def _unsigned(mistake: Mistake) -> Mistake:
+    """With the fix for a number that YAML 1.1 takes for text: it wants a dot, and a sign."""
+    told = re.fullmatch(r'"([-+]?\d+)(\.\d+)?[eE]([-+]?)(\d+)" is not a number\.', mistake.why)
+    if told is None:
+        return mistake
+    whole, part, sign, power = told.groups(default="")
+    fix = f"Write {whole}{part or '.0'}e{sign or '+'}{power}: YAML wants a dot and a sign."
+    return msgspec.structs.replace(mistake, fix=fix)
 
 
 def _without_namespace(values: Any) -> Any:

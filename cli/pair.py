@@ -11,11 +11,13 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.cli.errors import Stopped
+from holdfast.daemon.settings import mistakes
 from holdfast.driver.adapters.tokens import load_tokens
 from holdfast.executor.adapters.room import is_full, to_free_mib
 from holdfast.keeper import warmed
 from holdfast.keeper.processes import RUN_MARK
 from holdfast.kit.supervise import Child, DoesNotStayUp, Lifeline, end_all
+from holdfast.protocol import exitcodes
 from holdfast.protocol.forkserving import Program
 from holdfast.protocol.paths import RunPaths
 
@@ -42,8 +44,11 @@ class Pair:
     ) -> None:
         """Side by side: the driver's socket has its name before it is there, and the nodes their
         token; they import what a script needs while the driver starts. The keeper carries its mark
-        from the first moment on: without, it would start itself anew to have it.
+        from the first moment on: without, it would start itself anew to have it. Raises `Stopped`
+        (2) where the nodes would refuse a variable.
         """
+        if wrong := mistakes(node_environment or os.environ):
+            raise Stopped(" ".join(wrong), code=exitcodes.USAGE)
         root, mark = self._paths.root, secrets.token_hex(6)
         load_tokens(self._paths)
         self._imports = warmed.imports_of(node_environment or {})

@@ -28,7 +28,7 @@ class Format(StrEnum):
 
 As = Annotated[
     Format,
-    typer.Option("--format", help="For other programs; parquet goes to --output or a pipe."),
+    typer.Option("--format", help="For other programs; parquet goes to a file or a pipe: > FILE."),
 ]
 
 

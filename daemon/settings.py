@@ -48,16 +48,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(environment: Mapping[str, str] = os.environ) -> Settings:
     """The settings. Raises `BadSettings` with all that is missing or wrong, in sentences."""
-    wrong = nodeenv.mistakes(environment)
+    wrong = [*nodeenv.mistakes(environment), *mistakes(environment)]
     port = environment.get(nodeenv.PROBE_PORT) or "0"
-    if not port.isdecimal() or int(port) > 65_535:
-        wrong.append(f"{nodeenv.PROBE_PORT}: {port!r} is no port: set it to 1 to 65535, or 0.")
-    traces = environment.get(nodeenv.TRACES, "")
-    if why := amiss(traces):
-        wrong.append(f"{nodeenv.TRACES}: {why}")
-    metrics = environment.get(nodeenv.METRICS, "")
-    if metrics and (why := _amiss(metrics)):
-        wrong.append(f"{nodeenv.METRICS}: {metrics!r} {why}: set it to 127.0.0.1:9464, say.")
+    traces, metrics = environment.get(nodeenv.TRACES, ""), environment.get(nodeenv.METRICS, "")
     if wrong:
         raise BadSettings(" ".join(wrong))
     secret = environment.get(nodeenv.TRACES_PASSWORD_FILE)
@@ -74,6 +67,21 @@ def read(environment: Mapping[str, str] = os.environ) -> Settings:
         metrics=metrics,
         traces_secret=Path(secret) if secret else None,
     )
+
+
+def mistakes(environment: Mapping[str, str]) -> list[str]:
+    """What is wrong of what a person may set, a sentence each with the fix. Who starts a daemon
+    on this machine asks first: one that refuses its settings is started again and again."""
+    wrong = []
+    port = environment.get(nodeenv.PROBE_PORT) or "0"
+    if not port.isdecimal() or int(port) > 65_535:
+        wrong.append(f"{nodeenv.PROBE_PORT}: {port!r} is no port: set it to 1 to 65535, or 0.")
+    if why := amiss(environment.get(nodeenv.TRACES, "")):
+        wrong.append(f"{nodeenv.TRACES}: {why}")
+    metrics = environment.get(nodeenv.METRICS, "")
+    if metrics and (why := _amiss(metrics)):
+        wrong.append(f"{nodeenv.METRICS}: {metrics!r} {why}: set it to 127.0.0.1:9464, say.")
+    return wrong
 
 
 def _amiss(address: str) -> str:

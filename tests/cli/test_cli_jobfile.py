@@ -70,6 +70,21 @@ def test_each_mistake_has_the_line_of_its_key(job: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("written", "right"), [("4.2e10", "4.2e+10"), ("1e9", "1.0e+9"), ("5e-4", "5.0e-4")]
+)
+def test_a_number_that_yaml_takes_for_text_is_told_as_it_takes_it(
+    job: Path, written: str, right: str
+) -> None:
+    known = "metadata: {name: a}\nspec:\n  nodes: 1\n  ranksPerNode: 1\n  command: [x]\n"
+    versioned = f"apiVersion: holdfast.dev/v1alpha1\nkind: TrainingJob\n{known}"
+    job.write_text(f"{versioned}  mfu: {{flopsPerToken: {written}}}\n")
+    fix = f"Write {right}: YAML wants a dot and a sign."
+    assert told(job) == [f'8  spec.mfu.flopsPerToken: "{written}" is not a number.  {fix}']
+    job.write_text(f"{versioned}  mfu: {{flopsPerToken: {right}}}\n")
+    jobfile.check(jobfile.read(job), on_this_machine=True)
+
+
 def test_what_is_missing_has_the_line_of_what_is_around_it(job: Path) -> None:
     job.write_text("metadata: {name: a}\nspec:\n  nodes: 1\n")
     assert told(job) == ["2  spec.command: it is missing.  Add it."]

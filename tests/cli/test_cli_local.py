@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from waiting import DEADLINE_S, eventually
 
+from holdfast.cli.errors import Stopped
 from holdfast.cli.main import main
+from holdfast.cli.pair import Pair
 from holdfast.keeper import state as states
 from holdfast.protocol import exitcodes
+from holdfast.protocol.paths import RunPaths
 
 Capture = pytest.CaptureFixture[str]
 
@@ -78,3 +81,13 @@ def test_another_number_of_nodes_than_the_folder_has_is_refused(
     said = capsys.readouterr().err
     assert "has 1 node from before" in said
     assert "Ask for 1 in all" in said
+
+
+def test_a_variable_that_the_nodes_would_refuse_is_told_before_they_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_DAEMON_METRICS", "nonsense")
+    pair = Pair(RunPaths(tmp_path))
+    with pytest.raises(Stopped, match=r"HOLDFAST_DAEMON_METRICS: 'nonsense'.*set it to"):
+        pair.start(nodes=1, standbys=0)
+    assert not list(tmp_path.iterdir())
