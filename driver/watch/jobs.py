@@ -248,10 +248,11 @@ def _has_read_nothing(job: JobSeen) -> bool:
 
 
 def _told(job: JobSeen, step: int) -> Iterator[Begun | Further]:
-    own = relative(job)
+    """Ranks that number their steps count from their own start until they tell the first number."""
+    own, furthest = relative(job), max(job.furthest, job.expected.best_step or 0)
     if own and job.furthest and not job.begun:
         yield Begun(saved=job.saved, furthest=job.furthest)
-    if own and not job.progressed and job.saved + step > job.furthest:
+    if own and not job.progressed and job.saved + step > furthest:
         yield Further()
     elif not (own or job.progressed) and step > job.pace.best_step:
         yield Further(step=step, before=job.pace.best_step)

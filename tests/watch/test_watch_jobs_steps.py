@@ -288,3 +288,20 @@ def test_what_an_earlier_driver_told_is_the_best_until_it_is_beaten(cluster: Any
     world.expect(best_step_s=0.05)
     world.go(30)
     assert world.watch.progress("job").best_step_s == 0.05
+
+
+def test_the_first_steps_of_a_script_that_tells_its_own_later_are_not_beyond_all_before(
+    cluster: Any,
+) -> None:
+    """`optimizer.step()` comes before `telemetry.step(…)`: a heartbeat may be between the two."""
+    script = Script(cluster, 0)
+    between = script.world.alter
+    script.world.alter, script.relative = (lambda seen: seen), False
+    script.go(30)
+    done, before = script.dies(), script.further
+    script.world.expect(best_step=done)
+    script.world.alter = between
+    script.go(2)
+    assert script.further == before, "what is done again is no step beyond all before"
+    script.world.alter = lambda seen: seen
+    assert script.until_further(before + 1) > done
