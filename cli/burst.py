@@ -29,16 +29,16 @@ Csv = Annotated[
 
 
 class OrTake(TyperGroup):
-    """`holdfast burst node-2` is `holdfast burst take node-2`."""
+    """`holdfast burst node-2` is `holdfast burst take node-2`, wherever its options stand."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        words = args if args[0] in self.commands else ["take", *args]
-        return super().resolve_command(ctx, words)
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        own = not args or args[0] in {*self.commands, "-h", "--help"}
+        return super().parse_args(ctx, args if own else ["take", *args])
 
 
 def register(app: typer.Typer) -> None:
     bursts = group(
-        "Count what a node's rails move, each millisecond: holdfast burst NODE.",
+        "Count what a node's rails move, each millisecond: holdfast burst NODE [--seconds 5].",
         parser=OrTake,
         epilog=examples(
             "holdfast burst node-2", "holdfast burst ls my-job", "holdfast burst show my-job 1"

@@ -110,3 +110,11 @@ def test_what_a_rail_of_an_emulated_node_moves_is_counted_and_drawn(
     assert "█" in taken.stdout
     assert 'class="sent"' in (shell.folder / "a.svg").read_text()
     assert DEADLINE_S > found["seconds"] == 2.0
+
+
+def test_options_stand_before_or_behind_the_node(shell: Shell) -> None:
+    for words in (("--seconds", "99", "node-1"), ("node-1", "--seconds", "99")):
+        refused = shell.asked("burst", *words)
+        assert refused.returncode == 2
+        assert "'99' is not between 1 and 10" in refused.stderr
+    assert "holdfast burst NODE" in shell.asked("burst", "-h").stdout
