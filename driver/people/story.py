@@ -47,6 +47,7 @@ RESTATED: Mapping[type[e.Event], str] = {
     e.RanksExited: r"rank [\d, ]+ on \S+ ended",
     e.ExecutorConnected: r"(the|every) executor of \S+ is (new|connected)",
     e.DiagnosticEnded: r"\S+ ended its tests",
+    e.FasterSeen: r"\S+ is faster than ever: .*",
 }
 """What the core says of the event itself: it was neither decided nor is it news to a reader. With
 the words of older drivers, whose journals are told alike."""

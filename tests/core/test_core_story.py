@@ -122,6 +122,11 @@ def test_what_is_no_news_is_told_only_when_all_is_asked_for() -> None:
         "no earlier rank is left on n1",
         "job starts attempt 2",
     ]
+    faster = entry(
+        2, e.FasterSeen(job="job", epoch=2, best_step_s=0.5), "job is faster than ever: 0.5 s"
+    )
+    assert lines_of([faster]) == ()
+    assert len(lines_of([faster], whole=True)) == 1
 
 
 READY = e.RendezvousReady(
