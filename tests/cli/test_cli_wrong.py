@@ -20,7 +20,7 @@ Capture = pytest.CaptureFixture[str]
     ("words", "said"),
     [
         (["jbs"], "holdfast: no such command 'jbs'. Did you mean 'jobs'?"),
-        (["bogus"], "holdfast: no such command 'bogus'.  See: holdfast --help"),
+        (["zzzz"], "holdfast: no such command 'zzzz'.  See: holdfast --help"),
         (["jobs", "--bonus"], "holdfast: no such option: --bonus.  See: holdfast jobs --help"),
         (["jobs", "--stat"], "holdfast: no such option: --stat. Did you mean --state?  See: hold"),
         (["jobs", "--nope"], "holdfast: no such option: --nope"),
