@@ -32,7 +32,8 @@ def step(step: int, *, loss: float | None = None, tokens: int | None = None) -> 
     recorder = current.recorder
     if recorder is not None:
         with suppress(Exception):  # a rank is never ended by its telemetry
-            recorder.reported(int(step), None if loss is None else float(loss), tokens)
+            number = getattr(loss, "detach", lambda: loss)()  # with a graph, a tensor warns
+            recorder.reported(int(step), None if number is None else float(number), tokens)
 
 
 def pause() -> AbstractContextManager[None]:
