@@ -8,8 +8,8 @@ from collections.abc import Iterable
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.driver.core.state.census import plain
 from holdfast.driver.core.state.model import State
-from holdfast.driver.core.state.overlay import plain
 from holdfast.driver.formats import older, older_tally
 from holdfast.driver.formats.patches import apply, diff
 

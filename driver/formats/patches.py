@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import FieldInfo, astuple, fields
 
-from holdfast.driver.core.state.overlay import Overlay, plain
+from holdfast.driver.core.state.census import Overlay, plain
 
 REPLACED, FIELDS, ITEMS, ELEMENTS = range(4)
 PLAIN = frozenset({str, int, float, bool, bytes, type(None)})

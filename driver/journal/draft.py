@@ -15,8 +15,8 @@ from holdfast.driver.core.events import AnyEvent, Ticked
 from holdfast.driver.core.handlers.parking import leave_alone
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
+from holdfast.driver.core.state.edges import IllegalTransition
 from holdfast.driver.core.state.model import State
-from holdfast.driver.core.state.transitions import IllegalTransition
 from holdfast.driver.core.turn import Decision, Turn
 from holdfast.driver.journal.rank_tables import RankTables
 from holdfast.driver.noted.doing import doings

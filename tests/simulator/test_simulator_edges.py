@@ -32,7 +32,7 @@ def ways(old: Node, new: Node) -> Iterator[Way]:
 
 def test_each_way_of_a_node_s_facets_is_taken_in_some_life(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: set[Way] = set()
-    real = edges.check
+    real = edges.check_node
 
     def check(old: Node, new: Node) -> None:
         taken.update(ways(old, new))

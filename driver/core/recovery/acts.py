@@ -6,7 +6,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt import known_points
-from holdfast.driver.core.evidence import book, origin, signs
+from holdfast.driver.core.evidence import book, signs
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job import finish
 from holdfast.driver.core.job.epochs import open_epoch
@@ -57,7 +57,7 @@ def _said(turn: Turn, name: str, fault: Fault, table: Table) -> str:
 
 def _origin(fault: Fault) -> str:
     """` (likely GPU)`, where signs tell more than the kind of fault does."""
-    verdict = origin.judge(fault.signs)
+    verdict = signs.judge(fault.signs)
     if fault.signs in ((), (signs.of_kind(fault.kind),)) or verdict.sure is Sure.NOT_SURE:
         return ""
     return f" ({origins.told(verdict.origin or '', verdict.sure)})"

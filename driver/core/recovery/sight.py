@@ -6,7 +6,7 @@ theirs: what was found then is waited for, said, and put down to nobody. Where t
 meanwhile its detectors take it back; where it does not, it is acted on in the end.
 """
 
-from holdfast.driver.core.faults.site import STANDSTILLS
+from holdfast.driver.core.faults.fault import STANDSTILLS
 from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.turn import Turn
