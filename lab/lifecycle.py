@@ -11,8 +11,7 @@ from holdfast.driver.core.state.node import Node
 
 PREFACE = """# A job's life, and a node's
 
-Made from `driver/core/state/edges.py` and `driver/core/state/edges.py` by
-`python -m holdfast.lab.lifecycle`; do not edit.
+Made from `driver/core/state/edges.py` by `python -m holdfast.lab.lifecycle`; do not edit.
 
 ## A job
 

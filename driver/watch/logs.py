@@ -1,4 +1,5 @@
-"""Lines of logs: of a node's kernel, by NVIDIA's XID or another of its lines (faults.md, 29), and of the ranks' output that match a rule of the job. Pure.
+"""Lines of logs: of a node's kernel, by NVIDIA's XID or another of its lines (faults.md, 29), and
+of the ranks' output that match a rule of the job. Pure.
 
 In the output of ranks a keyword proves nothing, so that what a hit may lead to is the rule's word,
 and `report` where it has none.

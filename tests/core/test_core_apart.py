@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.evidence import book
-from holdfast.driver.core.placing import candidates
+from holdfast.driver.core.job import candidates
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.fact import About, Act, Bearing
 from holdfast.driver.core.state.model import Phase, State

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from tests.core.conftest import Life
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.placing import candidates
-from holdfast.driver.core.placing.candidates import Nearest, fitting, nearest
-from holdfast.driver.core.placing.move_on_suspicion import LEFT
+from holdfast.driver.core.job import candidates
+from holdfast.driver.core.job.candidates import Nearest, fitting, nearest
+from holdfast.driver.core.job.move_on_suspicion import LEFT
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, OfNode, OfVersion
 from holdfast.driver.core.state.model import Tried
 from holdfast.driver.core.turn import Turn

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.evidence import book, table
-from holdfast.driver.core.placing import move_on_suspicion
-from holdfast.driver.core.placing.candidates import moved_off
+from holdfast.driver.core.job import move_on_suspicion
+from holdfast.driver.core.job.candidates import moved_off
 from holdfast.driver.core.recovery.case_of import case_of
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, Hypothesis
 from holdfast.driver.core.state.model import Fault

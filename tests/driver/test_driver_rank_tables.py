@@ -102,7 +102,7 @@ def test_the_parts_of_no_more_than_so_many_jobs_are_kept() -> None:
     kept, seats = RankTables(), table(2, 1)
     for number in range(drafts.MOST_JOBS + 1):
         kept.part(replace(desired(seats[0].node, seats), job=f"job-{number}"))
-    assert len(kept._parts) == draft.MOST_JOBS
+    assert len(kept._parts) == drafts.MOST_JOBS
 
 
 def test_an_order_without_seats_goes_out_as_it_is() -> None:

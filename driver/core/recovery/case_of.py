@@ -1,4 +1,5 @@
-"""A fault of a job as a case for the table of hypotheses.
+"""A fault of a job as a case for the table of hypotheses, and whether the driver sees well enough
+to accuse anybody.
 
 Called by `recover`, before the fault is noted. Pure.
 """
@@ -12,8 +13,8 @@ from holdfast.driver.core.evidence.case import Case, Ways
 from holdfast.driver.core.evidence.same import Rate
 from holdfast.driver.core.faults import bad_loss, root_cause
 from holdfast.driver.core.faults.fault import STANDSTILLS, class_of, from_memory, site_of
-from holdfast.driver.core.placing import candidates, move_on_suspicion
-from holdfast.driver.core.recovery import budget, sight
+from holdfast.driver.core.job import candidates, eviction, move_on_suspicion
+from holdfast.driver.core.recovery import budget
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Broken
@@ -58,7 +59,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         cut_off=candidates.cut_off(turn, job, fault),
         of_script=fault.blame is Blame.USER,
         apart=bool(fault.apart),
-        blind=sight.hindered(turn, job, fault),
+        blind=hindered(turn, job, fault),
         hopeless=_hopeless(turn, job, fault),
         before=before,
         rate=rate_of(turn, job, kind, number, this=1),
@@ -204,3 +205,47 @@ def _warm(turn: Turn, job: Job, fault: Fault) -> bool:
     if fault.weight is Weight.SUSPECT:
         return suspicion.may_begin(turn, job, fault.node)
     return bool(suspicion.takes_over(turn, job, fault.node))
+
+
+# ---------------------------------------------------------------- whether it sees
+#
+# Many that fall silent at once, a driver that has only just come back, a clock that jumped, and
+# ranks that most of them are paused, are more likely its own blindness, or somebody's doing, than
+# faults of theirs: what was found then is waited for, said, and put down to nobody. Where the job
+# goes on meanwhile its detectors take it back; where it does not, it is acted on in the end.
+
+LOOK_AGAIN_S = 10.0
+"""After which a fault is judged anew that the driver did not see well."""
+LONGEST_S = 30.0
+"""After which it is acted on all the same: longer than silence lasts before it counts by itself
+(`Policy.reconnect_s`)."""
+
+
+def hindered(turn: Turn, job: Job, fault: Fault) -> str:
+    """Why it may be the driver that does not see; "" where it sees, or has waited for long."""
+    waited_s = 0.0 if fault.waits_s is None else turn.now - fault.waits_s
+    if fault.kind not in STANDSTILLS or waited_s >= LONGEST_S:
+        return ""
+    return fault.doubt or _just_back(turn) or _silent(turn, job)
+
+
+def note_back(turn: Turn) -> bool:
+    """The driver took over, or stood still until now. True where ranks ran meanwhile."""
+    unseen = any(job.seated for job in turn.jobs.values())
+    if unseen:
+        turn.back_s = turn.now
+    return unseen
+
+
+def _just_back(turn: Turn) -> str:
+    """Executors have as long to come back to it."""
+    back_s = turn.policy.return_s if turn.back_s is None else turn.now - turn.back_s
+    since = f"{back_s:.0f} s ago" if back_s >= 1 else "just now"
+    return f"the driver came back {since}" if back_s < turn.policy.return_s else ""
+
+
+def _silent(turn: Turn, job: Job) -> str:
+    silent = [node for node in job.places if node and not turn.nodes[node].connected]
+    if len(silent) <= eviction.cap(turn, turn.policy.silence_share):
+        return ""
+    return f"{len(silent)} of its {len(job.places)} nodes are silent at once"

@@ -12,7 +12,7 @@ from holdfast.driver.core.evidence import table as hypotheses
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.faults.fault import seen_before, shows
-from holdfast.driver.core.placing import candidates
+from holdfast.driver.core.job import candidates
 from holdfast.driver.core.recovery import acts, budget, facts
 from holdfast.driver.core.recovery.case_of import case_of, placed
 from holdfast.driver.core.state.fact import About, Act, Bearing, FaultClass, Hypothesis, Table

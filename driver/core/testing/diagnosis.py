@@ -10,7 +10,7 @@ from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core import exams
 from holdfast.driver.core.evidence import book, signs
 from holdfast.driver.core.faults import incidents
-from holdfast.driver.core.placing import candidates, eviction, move_on_suspicion
+from holdfast.driver.core.job import candidates, eviction, move_on_suspicion
 from holdfast.driver.core.state.fact import About, Bearing
 from holdfast.driver.core.state.model import Exam, Job, Purpose
 from holdfast.driver.core.testing import afterwards, rounds, suspicion

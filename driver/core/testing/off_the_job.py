@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import exams
 from holdfast.driver.core.effects import HoldForExam
-from holdfast.driver.core.placing import candidates
-from holdfast.driver.core.placing.allocation import leave
+from holdfast.driver.core.job import candidates
+from holdfast.driver.core.job.allocation import leave
 from holdfast.driver.core.state.fact import About, Bearing
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Brake, Exam, Purpose

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from holdfast.driver.core import exams
 from holdfast.driver.core.attempt.quiet import is_ending, is_quiet, without_nodes
 from holdfast.driver.core.effects import Allocate, Release
-from holdfast.driver.core.placing import candidates
-from holdfast.driver.core.placing.candidates import (
+from holdfast.driver.core.job import candidates
+from holdfast.driver.core.job.candidates import (
     Nearest,
     Supply,
     fitting,

@@ -9,8 +9,8 @@ again where it gets no better one. The last step is saved first, as in `maintena
 from collections.abc import Iterable
 
 from holdfast.driver.core.evidence import book
-from holdfast.driver.core.placing import candidates
-from holdfast.driver.core.placing.candidates import fitting, unwanted
+from holdfast.driver.core.job import candidates
+from holdfast.driver.core.job.candidates import fitting, unwanted
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, Hypothesis
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Fault, Job, Phase
