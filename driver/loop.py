@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 
 from holdfast.driver.batch.commit import Commits, beside
 from holdfast.driver.batch.deadlines import Deadlines
-from holdfast.driver.batch.inbox import Inbox, Item
-from holdfast.driver.batch.requests import (
+from holdfast.driver.batch.inbox import (
     Earlier,
+    Inbox,
+    Item,
     NotAccepting,
     answer,
     earlier_requests,
@@ -25,8 +26,7 @@ from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.formats.encode import UnreadableState, decode
-from holdfast.driver.journal.draft import Draft
-from holdfast.driver.journal.rank_tables import RankTables
+from holdfast.driver.journal.draft import Draft, RankTables
 from holdfast.driver.lead.term import Term
 from holdfast.driver.ports import Entry, Journal, Key, PermanentError, TemporaryError
 from holdfast.kit.clock import Clock

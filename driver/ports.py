@@ -12,8 +12,7 @@ import msgspec
 
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import AnyEvent
-from holdfast.driver.noted.doing import Doing
-from holdfast.driver.noted.turned import Turned
+from holdfast.driver.noted import Doing, Turned
 from holdfast.kit.errors import PermanentError as PermanentError
 from holdfast.kit.errors import TemporaryError as TemporaryError
 from holdfast.protocol.messages import Desired, Hello, Observed

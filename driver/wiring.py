@@ -17,7 +17,6 @@ from holdfast.driver.core.state.model import State
 from holdfast.driver.extras import not_installed
 from holdfast.driver.follow.feed import Feed
 from holdfast.driver.follow.guard import Guard
-from holdfast.driver.follow.running_clock import RunningClock
 from holdfast.driver.journal.lastlines import KEEPS_BYTES, LastLinesKeeper
 from holdfast.driver.journal.pruning import Pruner
 from holdfast.driver.lead.standby import STEP_DOWN_S
@@ -28,7 +27,7 @@ from holdfast.driver.serve.probes import Readiness
 from holdfast.driver.settings import Settings, tells_spans
 from holdfast.driver.watch import Settings as WatchSettings
 from holdfast.driver.watch import Watch
-from holdfast.kit.clock import Clock
+from holdfast.kit.clock import Clock, RunningClock
 
 if TYPE_CHECKING:  # who tells nobody does not wait for its HTTP client
     from holdfast.driver.follow.spans import RecoverySpans

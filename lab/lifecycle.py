@@ -5,15 +5,13 @@
 
 import sys
 
-from holdfast.driver.core.state.edges import FACETS, Edges
+from holdfast.driver.core.state.edges import FACETS, TRANSITIONS, Edges
 from holdfast.driver.core.state.model import FINISHED, Phase
 from holdfast.driver.core.state.node import Node
-from holdfast.driver.core.state.transitions import TRANSITIONS
 
 PREFACE = """# A job's life, and a node's
 
-Made from `driver/core/state/transitions.py` and `driver/core/state/edges.py` by
-`python -m holdfast.lab.lifecycle`; do not edit.
+Made from `driver/core/state/edges.py` by `python -m holdfast.lab.lifecycle`; do not edit.
 
 ## A job
 

@@ -10,10 +10,9 @@ from holdfast.driver.core import exams
 from holdfast.driver.core.attempt import saving, tally
 from holdfast.driver.core.attempt.quiet import is_quiet
 from holdfast.driver.core.faults import incidents
-from holdfast.driver.core.job import finish, maintenance
+from holdfast.driver.core.job import candidates, finish, maintenance
+from holdfast.driver.core.job.allocation import ready, undo_start
 from holdfast.driver.core.job.epochs import all_set, open_epoch, seat
-from holdfast.driver.core.placing import candidates
-from holdfast.driver.core.placing.allocation import ready, undo_start
 from holdfast.driver.core.state.model import Job, Phase, Timer, Wanted
 from holdfast.driver.core.testing import diagnosis, rounds
 from holdfast.driver.core.turn import Turn

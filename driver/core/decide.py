@@ -21,11 +21,10 @@ from holdfast.driver.core.handlers import (
     ticks,
     told,
 )
-from holdfast.driver.core.job import maintenance
-from holdfast.driver.core.placing import eviction
-from holdfast.driver.core.placing.allocation import schedule
+from holdfast.driver.core.job import eviction, maintenance
+from holdfast.driver.core.job.allocation import schedule
 from holdfast.driver.core.policy import Policy
-from holdfast.driver.core.recovery import sight
+from holdfast.driver.core.recovery.case_of import note_back
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import Awaited, Never
@@ -109,7 +108,7 @@ def _on_driver_started(turn: Turn, event: e.DriverStarted) -> None:
     """
     turn.term = max(turn.term + 1, event.term)
     turn.effects += [call for node in turn.before.nodes.values() for call in calls_for(node)]
-    sight.note_back(turn)
+    note_back(turn)
     findings.drop_unseen(turn)
     back_s = turn.now + turn.policy.return_s
     for node in list(turn.nodes.values()):

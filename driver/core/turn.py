@@ -11,10 +11,10 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.driver.core.effects import AnyEffect, Instruct
-from holdfast.driver.core.evidence import age, book
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state import edges
-from holdfast.driver.core.state.census import Census
+from holdfast.driver.core.state.census import Census, Overlay
 from holdfast.driver.core.state.changes import IncidentChanges, JobChanges
 from holdfast.driver.core.state.fact import (
     Fact,
@@ -46,8 +46,6 @@ from holdfast.driver.core.state.node import (
     Trust,
 )
 from holdfast.driver.core.state.orders import desired_of, orders_key
-from holdfast.driver.core.state.overlay import Overlay
-from holdfast.driver.core.state.transitions import check
 from holdfast.protocol.messages import Desired
 
 
@@ -164,7 +162,7 @@ class Turn:
     def put_node(self, node: Node) -> Node:
         """Raises `IllegalEdge` where a facet has changed in a way that no table has."""
         if (before := self.nodes.get(node.name)) is not None:
-            edges.check(before, node)
+            edges.check_node(before, node)
         self.supply = self.supply or node_asks_anew(before, node)
         self._put_node(node)
         self.touched_nodes[node.name] = None
@@ -258,11 +256,11 @@ class Turn:
         match fact.subject:
             case OfNode(name=name):
                 record = self.nodes[name].record
-                facts = age.kept((*record.facts, fact), self.now)
+                facts = book.kept((*record.facts, fact), self.now)
                 self.set_record(name, replace(record, facts=facts))
             case OfVersion(job=name) | OfPoint(job=name):
                 job = self.jobs[name]
-                facts = age.kept((*job.facts, fact), self.now, paid_s=job.paid_s)
+                facts = book.kept((*job.facts, fact), self.now, paid_s=job.paid_s)
                 self.job(name, facts=facts)
             case OfLink() | OfStore() | OfCluster():
                 self.put_facts((*self.facts, fact))
@@ -273,7 +271,7 @@ class Turn:
         for kind in (OfLink, OfStore, OfCluster):
             others = (each for each in known if not isinstance(each.subject, kind))
             own = (each for each in known if isinstance(each.subject, kind))
-            known = (*others, *age.kept(own, self.now))
+            known = (*others, *book.kept(own, self.now))
         self.facts, self._apart = known, None
 
     def forget_stores(self, job: str) -> None:
@@ -315,7 +313,7 @@ class Turn:
         job = self.jobs[name]
         if job.phase is phase:
             return job
-        check(job, phase, "; ".join(self.reasons))
+        edges.check_job(job, phase, "; ".join(self.reasons))
         if job.phase is Phase.RUNNING:
             ran = (replace(each, ran_s=job.ran_s(each, self.now)) for each in job.versions)
             job = replace(job, versions=tuple(ran))

@@ -1,14 +1,21 @@
-"""Lines of the ranks' output that match a rule of the job. Pure: a keyword proves nothing, so that
-what a hit may lead to is the rule's word, and `report` where it has none."""
+"""Lines of logs: of a node's kernel, by NVIDIA's XID or another of its lines (faults.md, 29), and
+of the ranks' output that match a rule of the job. Pure.
+
+In the output of ranks a keyword proves nothing, so that what a hit may lead to is the rule's word,
+and `report` where it has none.
+"""
 
 from collections.abc import Mapping
 
-from holdfast.driver.core.evidence import words_of_ends
+from holdfast.driver.core.evidence import signs, words_of_ends
 from holdfast.driver.watch.detector import Context, Detector
 from holdfast.driver.watch.model import Expectation, Findings, evidence
 from holdfast.protocol.faults import Finding, Kind, Weight
+from holdfast.protocol.kernellines import meaning
 from holdfast.protocol.messages import Heartbeat, LogHit
 from holdfast.protocol.outputs import FLOOD
+
+# ---------------------------------------------------------------- of ranks
 
 KEPT_EPOCHS = 8
 """Twice as many as an executor keeps the outputs of."""
@@ -85,4 +92,46 @@ def _finding(node: str, hit: LogHit, expected: Expectation | None) -> Finding:
         rank=hit.rank,
         summary=f"{hit.source} on {node} {_says(hit)}: {hit.line[:120]}",
         evidence=(evidence(hit.source, hit.line, rule=hit.rule),),
+    )
+
+
+# ---------------------------------------------------------------- of the kernel
+
+ToldOfKernel = frozenset[tuple[str, str]]
+"""State of one node: (daemon's incarnation, line) of what was told; it may come again."""
+
+
+class KernelFaults(Detector):
+    def __init__(self) -> None:
+        self._told: dict[str, ToldOfKernel] = {}  # by node
+
+    def heard(self, beat: Heartbeat, context: Context) -> Findings:
+        before = self._told.pop(beat.node, frozenset())
+        if not beat.logs:
+            return ()
+        self._told[beat.node], findings = judge_kernel(before, beat)
+        return findings
+
+    def gone(self, node: str) -> None:
+        self._told.pop(node, None)
+
+
+def judge_kernel(told: ToldOfKernel, beat: Heartbeat) -> tuple[ToldOfKernel, Findings]:
+    """The kernel log's hits of one heartbeat."""
+    lines = {(beat.incarnation, hit.line): hit for hit in beat.logs if hit.of_kernel}
+    findings = tuple(_fault(beat.node, hit) for key, hit in lines.items() if key not in told)
+    return frozenset(lines), findings
+
+
+def _fault(node: str, hit: LogHit) -> Finding:
+    text, weight, _ = meaning(hit.rule, hit.xid)
+    what = f"XID {hit.xid} on" if hit.xid is not None else "the kernel of"
+    data: dict[str, int | str] = {"rule": hit.rule} if hit.xid is None else {"xid": hit.xid}
+    return Finding(
+        kind=Kind.KERNEL_FAULT,
+        weight=weight,
+        sign=signs.of_kernel(hit.rule, hit.xid),
+        node=node,
+        summary=f"{what} {node}: {text}",
+        evidence=(evidence(f"kernel log of {node}", hit.line, **data),),
     )

@@ -7,11 +7,8 @@ from holdfast.driver.watch.agents import SilentAgents
 from holdfast.driver.watch.collective_diverged import DivergedCollectives
 from holdfast.driver.watch.collective_skipped import SkippedCollectives
 from holdfast.driver.watch.detector import Detector
-from holdfast.driver.watch.gpus import BrokenGpus
-from holdfast.driver.watch.host_pressure import HostPressure
-from holdfast.driver.watch.kernel import KernelFaults
-from holdfast.driver.watch.links import BadLinks
-from holdfast.driver.watch.logs import LogLines
+from holdfast.driver.watch.hardware import BadLinks, BrokenGpus, HostPressure
+from holdfast.driver.watch.logs import KernelFaults, LogLines
 from holdfast.driver.watch.losses import BadLosses
 from holdfast.driver.watch.meeting_away import AwayMeetings
 from holdfast.driver.watch.nccl import NcclWords

@@ -15,7 +15,7 @@ from holdfast.driver.adapters.rest.app import make_app
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.adapters.tokens import load_tokens
 from holdfast.driver.batch.deadlines import next_deadline
-from holdfast.driver.batch.requests import Refused
+from holdfast.driver.batch.inbox import Refused
 from holdfast.driver.core.events import AnyEvent, Ticked
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import State

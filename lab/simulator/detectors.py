@@ -8,8 +8,8 @@ is made up to fit what really happens. A life costs three times as much so
 
 from holdfast.driver.core import events as e
 from holdfast.driver.follow.feed import expectation
-from holdfast.driver.follow.running_clock import RunningClock
 from holdfast.driver.watch import Expectation, Watch
+from holdfast.kit.clock import RunningClock
 from holdfast.lab.simulator.daemons import Daemons
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World

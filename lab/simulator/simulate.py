@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.diagnostics.registry import only
-from holdfast.driver.core.state.transitions import IllegalTransition
+from holdfast.driver.core.state.edges import IllegalTransition
 from holdfast.lab.simulator import detectors, people, processes
 from holdfast.lab.simulator.books import Outcome
 from holdfast.lab.simulator.close_books import close, measured

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
-from holdfast.driver.core.evidence import age, book
-from holdfast.driver.core.placing import pairs
+from holdfast.driver.core.evidence import book
+from holdfast.driver.core.job import candidates
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.fact import About, Act, Bearing
 from holdfast.driver.core.state.model import Phase, State
@@ -155,7 +155,7 @@ def test_after_its_time_the_pair_is_forgotten(training) -> None:
     life = training(nodes=2)
     parted(life)
     life.node("n2")
-    life.wait(until_s=life.now + age.LINK_S - 60)
+    life.wait(until_s=life.now + book.LINK_S - 60)
     life.node("n2")
     life.submit("other", nodes=2)
     assert nodes_of(life, "other") == {"n0", "n2"}
@@ -282,8 +282,8 @@ def test_those_that_are_left_can_all_meet_and_nobody_is_left_out_for_nothing(
 ) -> None:
     turn = some_nodes()
     for pair in known:
-        pairs.note(turn, pair, "tests", Bearing.CONVICTS, About())
-    left = pairs.meeting(turn, order)
+        candidates.note_pair(turn, pair, "tests", Bearing.CONVICTS, About())
+    left = candidates.meeting(turn, order)
     assert left == [node for node in order if node in left]
     assert not {tuple(sorted(pair)) for pair in combinations(left, 2)} & set(known)
     for node in set(order) - set(left):
@@ -294,35 +294,39 @@ def test_a_link_that_one_way_is_cut_parts_both_ends_from_then_on_until_nothing_i
     None
 ):
     turn = some_nodes()
-    assert pairs.apart_from(turn, ALL) == frozenset()
-    pairs.note(turn, ("n5", "n2"), "tests", Bearing.CONVICTS, About(), one_way=True)
-    assert pairs.apart_from(turn, ["n2"]) == {"n5"}
-    assert pairs.apart_from(turn, ["n5"]) == {"n2"}
-    turn.now = 1.01 * age.LINK_S
+    assert candidates.apart_from(turn, ALL) == frozenset()
+    candidates.note_pair(turn, ("n5", "n2"), "tests", Bearing.CONVICTS, About(), one_way=True)
+    assert candidates.apart_from(turn, ["n2"]) == {"n5"}
+    assert candidates.apart_from(turn, ["n5"]) == {"n2"}
+    turn.now = 1.01 * book.LINK_S
     turn.put_facts(turn.facts)
     assert (len(turn.facts), turn.apart) == (1, ())
-    turn.now = 4.01 * age.LINK_S
+    turn.now = 4.01 * book.LINK_S
     turn.put_facts(turn.facts)
     assert turn.facts == (), "what convicts a link has an age, too"
 
 
 def test_no_more_of_links_is_kept_than_stated() -> None:
     turn = some_nodes()
-    for k in range(age.KEPT + 5):
+    for k in range(book.KEPT + 5):
         two = ("n0", f"n{k % 7 + 1}")
-        pairs.note(turn, two, "unreachable", Bearing.ACCUSES, About(job=f"job-{k}"), one_way=True)
-    assert len(turn.facts) == age.KEPT
-    assert turn.facts[-1].about.job == f"job-{age.KEPT + 4}"
+        candidates.note_pair(
+            turn, two, "unreachable", Bearing.ACCUSES, About(job=f"job-{k}"), one_way=True
+        )
+    assert len(turn.facts) == book.KEPT
+    assert turn.facts[-1].about.job == f"job-{book.KEPT + 4}"
 
 
 def test_a_pair_that_is_told_of_again_and_again_displaces_no_other() -> None:
     turn = some_nodes()
-    pairs.note(turn, ("n2", "n3"), "tests", Bearing.CONVICTS, About(job="other"))
-    for k in range(age.KEPT):
+    candidates.note_pair(turn, ("n2", "n3"), "tests", Bearing.CONVICTS, About(job="other"))
+    for k in range(book.KEPT):
         turn.now = float(k)
-        pairs.note(turn, ("n0", "n1"), "unreachable", Bearing.ACCUSES, About(job="job", version=1))
+        candidates.note_pair(
+            turn, ("n0", "n1"), "unreachable", Bearing.ACCUSES, About(job="job", version=1)
+        )
     assert turn.apart == (("n2", "n3"), ("n0", "n1"))
-    assert [fact.at_s for fact in turn.facts[2:]] == [age.KEPT - 1.0] * 2, "the newest stands"
+    assert [fact.at_s for fact in turn.facts[2:]] == [book.KEPT - 1.0] * 2, "the newest stands"
 
 
 def test_a_job_gets_on_in_a_simulated_cluster_two_nodes_of_which_cannot_meet() -> None:

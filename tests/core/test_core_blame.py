@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.evidence import origin, signs
+from holdfast.driver.core.evidence import signs
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.state.fact import Hypothesis
 from holdfast.driver.core.state.model import Phase
@@ -291,11 +291,11 @@ def test_the_story_says_where_a_fault_comes_from_where_its_words_tell(training) 
 def test_a_line_of_the_kernel_that_comes_later_tells_what_it_was(training) -> None:
     life = training()
     life.dies(0, signal=9)
-    assert origin.judge(life.incident.signs)[:2] == (None, Sure.NOT_SURE)
+    assert signs.judge(life.incident.signs)[:2] == (None, Sure.NOT_SURE)
     number = life.incident.id
     kernel_says(life, OOM_KILL_OWN)
     incident = life.state.incidents[number]
-    assert origin.judge(incident.signs)[:2] == (Origin.USER, Sure.LIKELY)
+    assert signs.judge(incident.signs)[:2] == (Origin.USER, Sure.LIKELY)
     assert life.paid == [incident.blame] == [Blame.USER]
 
 
@@ -394,7 +394,7 @@ def test_what_finds_no_store_at_one_place_each_time_ends_soon(training, words) -
             life.answer()
     assert life.phase is Phase.FAILED
     shown = life.state.incidents[number].signs
-    assert origin.judge(shown).origin in (Origin.STORAGE, Origin.HOST)
-    verdict = origin.judge(shown, Hypothesis.USER)
+    assert signs.judge(shown).origin in (Origin.STORAGE, Origin.HOST)
+    verdict = signs.judge(shown, Hypothesis.USER)
     assert verdict.sure is Sure.NOT_SURE
     assert "one place" in verdict.why

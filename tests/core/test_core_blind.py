@@ -6,7 +6,7 @@ import pytest
 from tests.core.conftest import Life
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.recovery import sight
+from holdfast.driver.core.recovery import case_of
 from holdfast.driver.core.state.fact import Act, Hypothesis
 from holdfast.driver.core.state.model import Phase
 from holdfast.protocol.faults import Finding, Kind, Weight
@@ -73,7 +73,7 @@ def test_a_job_that_went_on_while_the_driver_was_blind_is_left_alone(blind: Life
     goes_on(blind)
     assert "taken back" in blind.whys[-1]
     back(blind, *NODES[1:])
-    blind.wait(until_s=blind.now + 2 * sight.LONGEST_S)
+    blind.wait(until_s=blind.now + 2 * case_of.LONGEST_S)
     assert (blind.job.epoch, blind.phase, blind.job.held) == (epoch, Phase.RUNNING, None)
     assert nobody_is_accused(blind)
     assert not blind.incident.open
@@ -82,7 +82,7 @@ def test_a_job_that_went_on_while_the_driver_was_blind_is_left_alone(blind: Life
 def test_a_hang_that_lasts_is_acted_on_once_the_driver_sees(blind: Life) -> None:
     epoch = blind.job.epoch
     back(blind, *NODES[1:])
-    blind.wait(until_s=blind.now + sight.LOOK_AGAIN_S)
+    blind.wait(until_s=blind.now + case_of.LOOK_AGAIN_S)
     assert any(why.startswith("it is looked at again; ") for why in blind.whys)
     assert blind.job.epoch > epoch
     assert table(blind) == (Hypothesis.PASSING, Act.RESTART)
@@ -108,7 +108,7 @@ def test_a_driver_that_took_over_waits_and_accuses_nobody(training: Callable[...
     assert table(life) == (Hypothesis.BLIND, Act.WAIT)
     assert "the driver came back 1 s ago: wait, and accuse nobody" in "; ".join(life.whys)
     assert nobody_is_accused(life)
-    life.wait(until_s=life.now + sight.LOOK_AGAIN_S)
+    life.wait(until_s=life.now + case_of.LOOK_AGAIN_S)
     assert table(life) == (Hypothesis.PASSING, Act.RESTART)
 
 
@@ -135,7 +135,7 @@ def test_a_driver_that_takes_over_drops_what_the_one_before_it_held_back(blind: 
     blind.do(e.DriverStarted(term=2))
     assert "taken back, for a driver took over" in blind.whys[-1]
     back(blind, *NODES)
-    blind.wait(until_s=blind.now + 2 * sight.LONGEST_S)
+    blind.wait(until_s=blind.now + 2 * case_of.LONGEST_S)
     assert (blind.job.epoch, blind.phase, blind.incident.open) == (epoch, Phase.RUNNING, False)
 
 
@@ -146,14 +146,14 @@ def test_what_detectors_doubt_is_waited_for_and_no_longer(training: Callable[...
     life.wait(until_s=life.now + life.policy.stacks_s)
     assert table(life) == (Hypothesis.BLIND, Act.WAIT)
     assert "3 of its 4 ranks are paused: wait, and accuse nobody" in "; ".join(life.whys)
-    life.wait(until_s=life.now + sight.LONGEST_S - 1.0)
+    life.wait(until_s=life.now + case_of.LONGEST_S - 1.0)
     assert life.job.epoch == epoch
-    life.wait(until_s=life.now + sight.LOOK_AGAIN_S)
+    life.wait(until_s=life.now + case_of.LOOK_AGAIN_S)
     assert table(life) == (Hypothesis.PASSING, Act.RESTART)
     assert not any(node.record.facts for node in life.state.nodes.values()), "who it was is chance"
 
 
 def test_many_that_stay_silent_are_not_waited_for_for_ever(blind: Life) -> None:
     blind.do(e.BrakeApplyRequested(reason="a test", by="a person"))
-    blind.wait(until_s=blind.now + 2 * sight.LONGEST_S)
+    blind.wait(until_s=blind.now + 2 * case_of.LONGEST_S)
     assert table(blind) != (Hypothesis.BLIND, Act.WAIT)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from tests.core.conftest import Life
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.state.census import Census
+from holdfast.driver.core.state.census import Census, Overlay, plain
 from holdfast.driver.core.state.model import Job, Unfit
 from holdfast.driver.core.state.node import (
     Against,
@@ -24,7 +24,6 @@ from holdfast.driver.core.state.node import (
     Source,
     Unknown,
 )
-from holdfast.driver.core.state.overlay import Overlay, plain
 
 NAMES = [f"n{k}" for k in range(12)]
 MOST, NOW = 3, 100.0

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from holdfast.driver.core.evidence import age, book, cost, same
-from holdfast.driver.core.evidence.case import Case, Ways
+from holdfast.driver.core.evidence import book, same
+from holdfast.driver.core.evidence.case import DEFAULT_S, Case, Ways
 from holdfast.driver.core.evidence.rules import RULES, STEPS_BACK
 from holdfast.driver.core.evidence.table import ORDER, judge
 from holdfast.driver.core.state.fact import (
@@ -28,7 +28,7 @@ from holdfast.driver.core.state.fact import (
 )
 from holdfast.protocol.faults import Blame
 
-NOW = 30 * age.DAY_S
+NOW = 30 * book.DAY_S
 ALL = frozenset(Act)
 FREE = frozenset({Act.RESTART, Act.GIVE_UP, Act.EXAM, Act.EXAM_ALL, Act.MOVE_COLD, Act.STEP_BACK})
 NODES = [OfNode(name=f"n{k}") for k in range(8)]
@@ -132,7 +132,7 @@ def test_a_standstill_that_was_got_past_lately_counts_still() -> None:
     site = Site(words="evaluate (train.py:31)", passed_s=NOW - 60)
     facts = [past(site=site)]
     assert same.at_site(facts, site, NOW) == facts
-    assert same.at_site(facts, site, NOW + age.START_S) == []
+    assert same.at_site(facts, site, NOW + book.START_S) == []
 
 
 # ---------------------------------------------------------------- what is done
@@ -284,7 +284,7 @@ def test_code_that_crashes_anywhere_moves_nothing() -> None:
 def test_a_new_version_whose_faults_are_everywhere_gives_way_to_the_one_before() -> None:
     sites = [Site(words="SIGSEGV", step=step) for step in range(3)]
     facts = [past(NODES[k], site=site, place=k) for k, site in enumerate(sites)]
-    rates = {"rate": same.Rate(4, 1_200.0), "rate_before": same.Rate(1, 9 * age.HOUR_S)}
+    rates = {"rate": same.Rate(4, 1_200.0), "rate_before": same.Rate(1, 9 * book.HOUR_S)}
     table = judge(case(FaultClass.DIED, *facts, before=1, **rates))
     assert chosen(table) == (Hypothesis.VERSION, Act.VERSION_BEFORE)
     said = "faults come more often: 4 in 20 min of running, and 1 in 9 h with version 1"
@@ -294,7 +294,7 @@ def test_a_new_version_whose_faults_are_everywhere_gives_way_to_the_one_before()
 def test_a_new_version_whose_faults_are_as_often_as_before_is_kept() -> None:
     sites = [Site(words="SIGSEGV", step=step) for step in range(3)]
     facts = [past(NODES[k], site=site, place=k) for k, site in enumerate(sites)]
-    rates = {"rate": same.Rate(4, 20 * age.HOUR_S), "rate_before": same.Rate(3, 24 * age.HOUR_S)}
+    rates = {"rate": same.Rate(4, 20 * book.HOUR_S), "rate_before": same.Rate(3, 24 * book.HOUR_S)}
     table = judge(case(FaultClass.DIED, *facts, before=1, **rates))
     assert chosen(table) == (Hypothesis.PASSING, Act.RESTART)
     said = "that may be chance: 4 in 20 h of running, and 3 in 24 h with version 1"
@@ -317,7 +317,7 @@ def test_a_new_version_whose_faults_are_as_often_as_before_is_kept() -> None:
 def test_a_version_is_worse_where_its_faults_come_more_often_than_by_chance(
     own: tuple[int, float], before: tuple[int, float], nodes: int, more: bool
 ) -> None:
-    rates = (same.Rate(faults, hours * age.HOUR_S) for faults, hours in (own, before))
+    rates = (same.Rate(faults, hours * book.HOUR_S) for faults, hours in (own, before))
     assert same.more_often(*rates, nodes) is more
 
 
@@ -326,9 +326,9 @@ def test_a_healthy_job_of_512_nodes_keeps_what_its_people_made_of_it(every_h: fl
     dice, left = Random(f"512 nodes, {every_h}"), 0
     for _ in range(200):
         for ran_h in (0.2, 24.0, 168.0):
-            before = same.Rate(len(faults_h(dice, every_h, ran_h)), ran_h * age.HOUR_S)
+            before = same.Rate(len(faults_h(dice, every_h, ran_h)), ran_h * book.HOUR_S)
             times = faults_h(dice, every_h, 168.0)
-            rates = (same.Rate(k, at_h * age.HOUR_S) for k, at_h in enumerate(times, 1) if k >= 3)
+            rates = (same.Rate(k, at_h * book.HOUR_S) for k, at_h in enumerate(times, 1) if k >= 3)
             left += any(same.more_often(each, before, 512) for each in rates)
     assert left <= 600 // 50, "one edit in fifty, each looked at after each fault of a week"
 
@@ -419,7 +419,7 @@ facts_of_jobs = st.lists(
         past,
         st.none() | st.sampled_from(NODES),
         site=sites,
-        ago_s=st.floats(0, 20 * age.DAY_S),
+        ago_s=st.floats(0, 20 * book.DAY_S),
         place=st.integers(0, 3),
         done=st.sampled_from(Act),
         held_for=st.none() | st.sampled_from(Hypothesis),
@@ -479,7 +479,7 @@ def test_a_job_ends_only_for_what_came_at_one_site(each: Case) -> None:
 @given(cases)
 def test_a_node_is_not_tested_again_before_an_hour_is_over(each: Case) -> None:
     tested = any(
-        fact.done is Act.EXAM and fact.about.node == each.node and NOW - fact.at_s < age.START_S
+        fact.done is Act.EXAM and fact.about.node == each.node and NOW - fact.at_s < book.START_S
         for fact in each.past
     )
     if tested and not each.convicted:
@@ -489,7 +489,7 @@ def test_a_node_is_not_tested_again_before_an_hour_is_over(each: Case) -> None:
 
 def test_each_hypothesis_has_a_rule_and_each_act_a_cost() -> None:
     assert RULES.keys() == set(Hypothesis)
-    assert cost.DEFAULT_S.keys() == ALL
+    assert DEFAULT_S.keys() == ALL
 
 
 # ---------------------------------------------------------------- the book
@@ -507,14 +507,14 @@ def test_a_node_is_accused_once_by_each_version_of_a_job() -> None:
     edits = [of_node(Bearing.ACCUSES, version=k) for k in range(9)]
     assert book.accusers(edits, NOW) == book.OF_ONE_JOB < book.ACCUSERS
     assert book.accusers([*edits, of_node(Bearing.ACCUSES, job="b")], NOW) == book.ACCUSERS
-    assert book.accusers([of_node(Bearing.ACCUSES, ago_s=8 * age.DAY_S)], NOW) == 0
+    assert book.accusers([of_node(Bearing.ACCUSES, ago_s=8 * book.DAY_S)], NOW) == 0
     assert book.accusers([of_node(Bearing.CONTEXT)] * 9, NOW) == 0
 
 
 def test_suspicion_halves_in_a_week_and_by_tests_that_find_nothing_but_never_goes_by_them() -> None:
     accused = [of_node(Bearing.ACCUSES, job) for job in "abc"]
     assert book.suspicion(accused, NOW) == pytest.approx(3.0)
-    assert book.suspicion(accused, NOW + 7 * age.DAY_S) == pytest.approx(1.5)
+    assert book.suspicion(accused, NOW + 7 * book.DAY_S) == pytest.approx(1.5)
     cleared = [*accused, *[of_node(Bearing.ACQUITS)] * 20]
     assert book.suspicion(cleared, NOW) == pytest.approx(1.5)
     later = of_node(Bearing.ACCUSES, "d", ago_s=-5.0)
@@ -522,28 +522,28 @@ def test_suspicion_halves_in_a_week_and_by_tests_that_find_nothing_but_never_goe
 
 
 def test_what_two_nodes_say_of_the_way_between_them_halves_in_a_day() -> None:
-    link = replace(past(), subject=OfLink(source=NODES[0], target=NODES[1]), at_s=NOW - age.DAY_S)
-    assert age.weight(link, NOW) == pytest.approx(0.5)
-    assert age.counts(replace(link, at_s=NOW - 0.9 * age.DAY_S), NOW)
-    assert not age.counts(replace(link, at_s=NOW - 1.1 * age.DAY_S), NOW)
+    link = replace(past(), subject=OfLink(source=NODES[0], target=NODES[1]), at_s=NOW - book.DAY_S)
+    assert book.weight(link, NOW) == pytest.approx(0.5)
+    assert book.counts(replace(link, at_s=NOW - 0.9 * book.DAY_S), NOW)
+    assert not book.counts(replace(link, at_s=NOW - 1.1 * book.DAY_S), NOW)
 
 
 @given(facts_of_jobs)
 def test_what_is_kept_is_bounded_in_order_and_nothing_young_is_lost(facts: list[Fact]) -> None:
-    kept = age.kept(facts * 20, NOW)
-    assert len(kept) <= age.KEPT
+    kept = book.kept(facts * 20, NOW)
+    assert len(kept) <= book.KEPT
     assert list(kept) == sorted(kept, key=lambda fact: (fact.at_s, fact.entry))
-    assert age.kept(kept, NOW) == kept
-    young = [fact for fact in facts if age.counts(fact, NOW)]
-    assert len(age.kept(young, NOW)) == len(young)
+    assert book.kept(kept, NOW) == kept
+    young = [fact for fact in facts if book.counts(fact, NOW)]
+    assert len(book.kept(young, NOW)) == len(young)
 
 
 def test_what_was_paid_is_kept_as_long_as_a_budget_counts_it() -> None:
     """A window of 60 days forgot after 28, and one of a week all but 128 after a day."""
-    old = of_node(Bearing.CONTEXT, ago_s=50 * age.DAY_S)
-    paid = [replace(old, payer=Blame.USER)] * (2 * age.KEPT)
-    assert len(age.kept([old, *paid], NOW, paid_s=60 * age.DAY_S)) == len(paid)
-    assert age.kept([old, *paid], NOW, paid_s=age.DAY_S) == ()
+    old = of_node(Bearing.CONTEXT, ago_s=50 * book.DAY_S)
+    paid = [replace(old, payer=Blame.USER)] * (2 * book.KEPT)
+    assert len(book.kept([old, *paid], NOW, paid_s=60 * book.DAY_S)) == len(paid)
+    assert book.kept([old, *paid], NOW, paid_s=book.DAY_S) == ()
 
 
 def test_reasons_say_only_what_is_known() -> None:

@@ -67,9 +67,9 @@ def test_each_way_has_its_sentence_and_each_state_can_be_come_to() -> None:
 def test_a_way_that_no_table_has_is_a_defect() -> None:
     held = replace(HERE, holding=n.Held(job="job"))
     with pytest.raises(IllegalEdge, match="holding of n0: Held -> Free is not in the table"):
-        edges.check(held, replace(held, holding=n.Free()))
+        edges.check_node(held, replace(held, holding=n.Free()))
     with pytest.raises(IllegalEdge, match="presence of n0: Here -> Unknown"):
-        edges.check(HERE, replace(HERE, presence=n.Unknown()))
+        edges.check_node(HERE, replace(HERE, presence=n.Unknown()))
 
 
 @pytest.mark.parametrize("told", [n.Held(job="other"), n.Promised(job="job")])
@@ -85,9 +85,9 @@ def test_what_is_noted_of_a_node_in_a_job_changes_neither_the_job_nor_how_it_is_
 @pytest.mark.parametrize("field", ["generation", "epoch", "called"])
 def test_what_a_node_was_told_only_grows(field: str) -> None:
     told = replace(HERE, told=n.Fencing(generation=2, epoch=2, called=2))
-    edges.check(told, replace(told, told=replace(told.told, **{field: 3})))
+    edges.check_node(told, replace(told, told=replace(told.told, **{field: 3})))
     with pytest.raises(IllegalEdge):
-        edges.check(told, replace(told, told=replace(told.told, **{field: 1})))
+        edges.check_node(told, replace(told, told=replace(told.told, **{field: 1})))
 
 
 # ---------------------------------------------------------------- seldom gone, and named

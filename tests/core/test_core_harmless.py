@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.evidence import age, book
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, Hypothesis
 from holdfast.driver.core.state.model import Phase
@@ -115,10 +115,10 @@ def fault(life, node: str, ago_s: float) -> Fact:
     )
 
 
-@pytest.mark.parametrize(("ago_s", "rung"), [(age.DAY_S, 3), (2 * age.HALF_LIFE_S, 1)])
+@pytest.mark.parametrize(("ago_s", "rung"), [(book.DAY_S, 3), (2 * book.HALF_LIFE_S, 1)])
 def test_a_fault_of_two_weeks_ago_says_nothing_of_a_node(training, ago_s, rung) -> None:
     life = training(nodes=4, spare=1)
-    life.now += 30 * age.DAY_S
+    life.now += 30 * book.DAY_S
     job = replace(life.job, facts=(fault(life, "n1", ago_s),))
     life.state.jobs["job"] = job
     life.dies(2, signal=11, own_step=500)
@@ -194,7 +194,7 @@ def left_a_lemon(training, nodes: int):
 def test_after_a_lemon_a_fault_that_passes_is_no_other_nodes(training, nodes) -> None:
     life = left_a_lemon(training, nodes)
     for rank in (2, 4, 5):
-        life.now += age.DAY_S
+        life.now += book.DAY_S
         life.progress(300 + rank)
         life.dies(rank, signal=11, own_step=300 + rank)
         assert life.incident.table.chosen is Hypothesis.PASSING
@@ -206,7 +206,7 @@ def edited(training, *, nodes: int, spare: int):
     """A job that ran well for three days, then a person gave it another version."""
     budget = e.Budget(restarts=30, window_s=3_600)
     life = training(nodes=nodes, spare=spare, ranks_per_node=1, infrastructure=budget)
-    life.now += 3 * age.DAY_S
+    life.now += 3 * book.DAY_S
     life.do(e.SuspendRequested(job="job"))
     life.answer()
     for node in life.state.nodes:
@@ -252,13 +252,13 @@ def test_an_edit_is_not_taken_back_for_a_lemon_that_was_left(training) -> None:
 def test_what_was_dropped_for_its_number_is_not_taken_for_time_without_faults(training) -> None:
     """Of what the job had earned only the latest is kept, of what it had not a whole day."""
     life = training(nodes=2)
-    life.now += age.DAY_S
-    one = fault(life, "n1", 20 * age.HOUR_S)
+    life.now += book.DAY_S
+    one = fault(life, "n1", 20 * book.HOUR_S)
     paid = replace(one, payer=Blame.INFRASTRUCTURE)
     earned = [replace(one, at_s=one.at_s + 120.0 * k, earned=True) for k in range(1, 601)]
-    facts = age.kept((paid, *earned), life.now, paid_s=age.DAY_S)
+    facts = book.kept((paid, *earned), life.now, paid_s=book.DAY_S)
     assert facts[0] == paid
-    assert age.known_since_s(facts, life.now, age.DAY_S) == earned[-age.KEPT].at_s
+    assert book.known_since_s(facts, life.now, book.DAY_S) == earned[-book.KEPT].at_s
 
 
 def test_ranks_that_die_while_they_start_have_earned_no_restart(training) -> None:
@@ -279,14 +279,14 @@ def test_ranks_that_die_while_they_start_have_earned_no_restart(training) -> Non
 
 def test_a_clock_that_is_put_back_takes_nothing_from_the_time_that_a_version_ran(training) -> None:
     life = edited(training, nodes=8, spare=0)
-    life.now -= 4 * age.HOUR_S
+    life.now -= 4 * book.HOUR_S
     life.dies(3, signal=9, own_step=110)
     recovers(life)
     assert life.job.ran_s(life.job.version, life.now) >= 0
 
 
 def test_what_was_earned_is_no_part_of_a_budget_that_is_used_up(training) -> None:
-    life = training(nodes=4, infrastructure=e.Budget(restarts=2, window_s=age.DAY_S))
+    life = training(nodes=4, infrastructure=e.Budget(restarts=2, window_s=book.DAY_S))
     for step in (10, 20):
         life.dies(step // 10, signal=11, own_step=step)
         recovers(life)
@@ -305,15 +305,15 @@ def test_what_was_paid_before_the_window_of_a_budget_counts_no_more(training) ->
     for rank in (0, 3, 5):  # it never gets on, so that it earns nothing
         life.dies(rank, signal=9, own_step=10 + rank)
         recovers(life)
-        life.now += 2 * age.HOUR_S
+        life.now += 2 * book.HOUR_S
     assert life.phase is Phase.RUNNING
     assert life.paid == [Blame.INFRASTRUCTURE] * 3
 
 
 def test_what_befell_another_machine_of_the_name_says_nothing_of_this_one(training) -> None:
     life = training(nodes=4, spare=1)
-    life.now += 2 * age.DAY_S
-    was, node = fault(life, "n1", age.DAY_S), life.state.nodes["n1"]
+    life.now += 2 * book.DAY_S
+    was, node = fault(life, "n1", book.DAY_S), life.state.nodes["n1"]
     life.state.jobs["job"] = replace(life.job, facts=(was,))
     life.state = replace(
         life.state, nodes={**life.state.nodes, "n1": replace(node, machine="another")}

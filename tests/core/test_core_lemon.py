@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
-from holdfast.driver.core.placing.move_on_suspicion import may_move
+from holdfast.driver.core.job.move_on_suspicion import may_move
 from holdfast.driver.core.state.fact import Bearing
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.turn import Turn

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 from tests.core.conftest import Life
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.placing import pairs
-from holdfast.driver.core.placing.candidates import Nearest, fitting, nearest
-from holdfast.driver.core.placing.move_on_suspicion import LEFT
+from holdfast.driver.core.job import candidates
+from holdfast.driver.core.job.candidates import Nearest, fitting, nearest
+from holdfast.driver.core.job.move_on_suspicion import LEFT
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, OfNode, OfVersion
 from holdfast.driver.core.state.model import Tried
 from holdfast.driver.core.turn import Turn
@@ -55,7 +55,7 @@ def test_the_next_one_is_the_first_of_the_nearest(
         )
     )
     for two in apart:
-        pairs.note(turn, two, "tests", Bearing.CONVICTS, About())
+        candidates.note_pair(turn, two, "tests", Bearing.CONVICTS, About())
     left = fitting(turn, turn.jobs["job"], NAMES[OWN:])
     may = Nearest(turn, turn.jobs["job"], left)
     for place in range(OWN, OWN + FREE):

@@ -6,7 +6,7 @@ import msgspec
 from tests.core.conftest import Life
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.evidence import age, book
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.state.fact import Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.versions import Version
@@ -70,7 +70,7 @@ def test_pairs_that_could_not_meet_are_links_both_ways() -> None:
     assert decode(encode(read)) == read
     links = list(book.cut(read.facts, read.nodes, 60.0))
     assert [link.target.name for link in links] == ["n1", "n0"]
-    assert list(book.cut(read.facts, read.nodes, 5.0 + 2 * age.LINK_S)) == []
+    assert list(book.cut(read.facts, read.nodes, 5.0 + 2 * book.LINK_S)) == []
 
 
 def test_nodes_that_it_left_are_its_last_choice() -> None:

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.driver.core.evidence import words_of_ends
-from holdfast.driver.core.evidence.origin import Verdict, judge
 from holdfast.driver.core.evidence.signs import (
     NOTHING,
     SIGNS,
+    Verdict,
+    judge,
     merged,
     of_gpu,
     of_kernel,

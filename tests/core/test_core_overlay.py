@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.driver.core.state.overlay import FEW, Overlay, plain
+from holdfast.driver.core.state.census import FEW, Overlay, plain
 
 KEYS = st.integers(0, 3 * FEW).map(str)
 VALUES = st.integers(0, 9)

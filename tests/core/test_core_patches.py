@@ -12,12 +12,13 @@ from holdfast.driver.core.state.model import Brake, State
 from holdfast.driver.formats.encode import (
     VERSION,
     LaterState,
+    apply,
     decode,
+    diff,
     encode,
     encode_change,
     fold,
 )
-from holdfast.driver.formats.patches import apply, diff
 from holdfast.lab.simulator import simulate
 from holdfast.lab.simulator.effects import world_of
 from holdfast.lab.simulator.scenario import draw

@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.attempt.restore_step import chosen
+from holdfast.driver.core.state.layout import distance
 from holdfast.driver.core.state.model import Attempt, Job, Phase
 from holdfast.driver.core.state.node import Broken, Quiet
 from holdfast.driver.core.state.orders import desired_of
-from holdfast.driver.core.state.peers import distance
 from holdfast.driver.core.state.restore_point import Where
 from holdfast.protocol.messages import Snapshot, Stored, Task
 from holdfast.protocol.topology import Axis, Topology

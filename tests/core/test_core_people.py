@@ -8,8 +8,8 @@ from holdfast.driver.adapters.rest.views import incident_view
 from holdfast.driver.core import events as e
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.handlers.parking import leave_alone
+from holdfast.driver.core.state.edges import TRANSITIONS, IllegalTransition, check_job
 from holdfast.driver.core.state.model import FINISHED, Phase
-from holdfast.driver.core.state.transitions import TRANSITIONS, IllegalTransition, check
 from holdfast.driver.core.turn import Subject
 from holdfast.driver.formats.encode import decode, encode
 from holdfast.driver.people.admission import refuse
@@ -94,7 +94,7 @@ def test_an_illegal_transition_tells_the_story(training) -> None:
     life = training()
     life.ends_well()
     with pytest.raises(IllegalTransition, match=r"(?s)Succeeded -> Running.*because of a test"):
-        check(life.job, Phase.RUNNING, "because of a test")
+        check_job(life.job, Phase.RUNNING, "because of a test")
 
 
 def test_a_parked_job_is_left_alone_until_a_person_stops_it(training) -> None:

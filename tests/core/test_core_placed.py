@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from holdfast.driver.core.evidence import age
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.recovery.case_of import placed
 from holdfast.driver.core.state.fact import About, Bearing, Fact, FaultClass, OfNode, OfVersion
 from holdfast.driver.core.state.model import Fault
 from holdfast.protocol.faults import Kind, Weight
 
-NOW = 30 * age.DAY_S
+NOW = 30 * book.DAY_S
 
 
 def place(*, stood: bool = True, places: tuple[str, ...] = ("n0", "n1", "n2", "n3")) -> str | None:

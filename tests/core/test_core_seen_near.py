@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.driver.core.faults import seen_near
+from holdfast.driver.core.faults.fault import seen_after, seen_before
 from holdfast.driver.core.state.model import Fault, Incident
 from holdfast.protocol.faults import Blame, Kind, Weight
 
@@ -39,7 +39,7 @@ BEFORE = {
 def test_what_was_said_before_it_came(case: str) -> None:
     kind, more, counts = BEFORE[case]
     known = incident(kind, **{"faults": 0} | more)
-    found = seen_near.before(turn(known), JOB, fault(Kind.RANK_CRASHED))
+    found = seen_before(turn(known), JOB, fault(Kind.RANK_CRASHED))
     assert [*found] == ["a sign"] * counts
 
 
@@ -55,5 +55,5 @@ AFTER = {
 def test_what_is_said_after_it_came(case: str) -> None:
     more, counts = AFTER[case]
     known = incident(Kind.RANK_CRASHED, **more)
-    found = seen_near.after(turn(known), fault(Kind.LOG_KEYWORD), JOB)
+    found = seen_after(turn(known), fault(Kind.LOG_KEYWORD), JOB)
     assert [*found] == [known] * counts

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.driver.core.events import Found
-from holdfast.driver.core.placing import eviction
+from holdfast.driver.core.job import eviction
 from holdfast.lab.simulator import outcomes
 from holdfast.lab.simulator.books import Outcome
 from holdfast.lab.simulator.scenario import Fault, Scenario, SimJob, draw

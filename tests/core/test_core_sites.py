@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.driver.core.faults.site import class_of, site_of
+from holdfast.driver.core.faults.fault import class_of, site_of
 from holdfast.driver.core.state.fact import FaultClass, Site
 from holdfast.driver.core.state.model import Fault, Job, Signature
 from holdfast.protocol.faults import Kind, Weight

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from holdfast.driver.adapters.rest.against import of_job
 from holdfast.driver.adapters.rest.worst import worst_of
 from holdfast.driver.core import events as e
-from holdfast.driver.core.evidence import age
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.recovery import acts
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, OfPoint, OfStore
@@ -75,10 +75,10 @@ def test_a_storm_about_a_store_displaces_no_link(training) -> None:
     life = training()
     life.do(e.NodeFactTold(node="n0", to="n1", words="bent", says="accuses"))
     turn = Turn(life.state, life.now, life.policy)
-    for k in range(2 * age.KEPT):
+    for k in range(2 * book.KEPT):
         turn.add_fact(Fact(subject=OfStore(url=f"s3://{k}"), what="x", bearing=Bearing.ACCUSES))
     assert turn.apart == (("n0", "n1"),)
-    assert len(turn.facts) == age.KEPT + 1
+    assert len(turn.facts) == book.KEPT + 1
 
 
 def test_a_point_that_ranks_died_of_is_told_with_since_when_and_why(training) -> None:

@@ -7,7 +7,7 @@ from suspects import STORING, ends, hang, results, settle
 from holdfast.driver.batch.deadlines import next_deadline
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Allocate, Distrust, HoldForExam, Release
-from holdfast.driver.core.placing import move_on_suspicion
+from holdfast.driver.core.job import move_on_suspicion
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.node import Free, Lent, Quarantined, Source, Suspect, Trusted

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.evidence import age, book, table
-from holdfast.driver.core.placing import move_on_suspicion
-from holdfast.driver.core.placing.candidates import moved_off
+from holdfast.driver.core.evidence import book, table
+from holdfast.driver.core.job import move_on_suspicion
+from holdfast.driver.core.job.candidates import moved_off
 from holdfast.driver.core.recovery.case_of import case_of
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, Hypothesis
 from holdfast.driver.core.state.model import Fault
@@ -169,7 +169,7 @@ def test_a_passed_test_ends_a_quarantine_only_where_little_is_held_against_a_nod
     afterwards.passed(turn, "n2")
     assert "n2 passed its tests and stays out: suspicion is 1.5 still" in turn.reasons
     again_s = turn.nodes["n2"].quarantine.exam_s - life.now
-    assert 4.0 < again_s / age.DAY_S < 4.2
+    assert 4.0 < again_s / book.DAY_S < 4.2
     later = Turn(turn.state(), life.now + again_s, life.policy)
     afterwards.passed(later, "n2")
     assert later.nodes["n2"].quarantine is None

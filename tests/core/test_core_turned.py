@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.state.model import Incident, State
 from holdfast.driver.core.state.node import Node, Quarantined
-from holdfast.driver.noted.turned import Turned, turned
+from holdfast.driver.noted import Turned, turned
 from holdfast.protocol.faults import Blame, Kind
 
 OPEN = Incident(

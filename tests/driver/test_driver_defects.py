@@ -8,7 +8,7 @@ import pytest
 from driver_loops import PLAN, POLICY, idle, submitted
 
 from holdfast.driver.adapters.sql.journal import SqlJournal
-from holdfast.driver.batch.requests import Refused
+from holdfast.driver.batch.inbox import Refused
 from holdfast.driver.core import decide
 from holdfast.driver.core.events import JobSubmitted, NodeAppeared, StopRequested
 from holdfast.driver.core.handlers import requests

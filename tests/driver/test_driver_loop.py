@@ -9,7 +9,7 @@ from driver_loops import POLICY, Flaky, idle, submitted
 from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.sql.journal import SqlJournal
-from holdfast.driver.batch.requests import KeyReused, NotAccepting, Refused
+from holdfast.driver.batch.inbox import KeyReused, NotAccepting, Refused
 from holdfast.driver.core.effects import AnyEffect
 from holdfast.driver.core.events import (
     AnyEvent,

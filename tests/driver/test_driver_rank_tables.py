@@ -9,9 +9,8 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Instruct
 from holdfast.driver.core.policy import Policy
 from holdfast.driver.core.state.model import State
-from holdfast.driver.journal import rank_tables
-from holdfast.driver.journal.draft import Draft
-from holdfast.driver.journal.rank_tables import RankTables
+from holdfast.driver.journal import draft as drafts
+from holdfast.driver.journal.draft import Draft, RankTables
 from holdfast.driver.ports import Entry
 from holdfast.protocol.messages import MAX_FRAME_BYTES, Desired, Rendezvous, Seat, Task
 from holdfast.protocol.wire import encode
@@ -82,13 +81,13 @@ def test_a_table_is_taken_apart_once_for_all_who_connect_one_after_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     taken: list[int] = []
-    apart = rank_tables._by_node
+    apart = drafts._by_node
 
-    def counted(seats: tuple[Seat, ...]) -> rank_tables.ByNode:
+    def counted(seats: tuple[Seat, ...]) -> drafts.ByNode:
         taken.append(len(seats))
         return apart(seats)
 
-    monkeypatch.setattr(rank_tables, "_by_node", counted)
+    monkeypatch.setattr(drafts, "_by_node", counted)
     names, loops = [f"node-{place}" for place in range(4)], RankTables()
     draft = draft_that_seats(4, loops)
     for name in names:
@@ -101,9 +100,9 @@ def test_a_table_is_taken_apart_once_for_all_who_connect_one_after_another(
 
 def test_the_parts_of_no_more_than_so_many_jobs_are_kept() -> None:
     kept, seats = RankTables(), table(2, 1)
-    for number in range(rank_tables.MOST_JOBS + 1):
+    for number in range(drafts.MOST_JOBS + 1):
         kept.part(replace(desired(seats[0].node, seats), job=f"job-{number}"))
-    assert len(kept._parts) == rank_tables.MOST_JOBS
+    assert len(kept._parts) == drafts.MOST_JOBS
 
 
 def test_an_order_without_seats_goes_out_as_it_is() -> None:

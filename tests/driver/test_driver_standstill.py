@@ -16,9 +16,9 @@ from waiting import eventually_async
 from holdfast.driver.batch.inbox import MAX_BATCH
 from holdfast.driver.core.events import JobSubmitted, NodeAppeared, Stalled, Ticked
 from holdfast.driver.core.state.model import Timer
-from holdfast.driver.follow.running_clock import LOOK_S, STALL_S, Looks, RunningClock
 from holdfast.driver.loop import Loop
 from holdfast.driver.ports import Claim, Entry
+from holdfast.kit.clock import LOOK_S, STALL_S, Looks, RunningClock
 
 
 def test_two_looks_far_apart_are_a_standstill_and_shorter_ones_are_not() -> None:

@@ -37,10 +37,10 @@ from holdfast.protocol.version import PROTOCOL_VERSION
 from holdfast.protocol.wire import Decoder, encode
 
 OURS = Path(next(iter(holdfast.driver.__path__))).parent
-MOST_OF_CORE, MOST = 41, 74  # two of them note what an entry tells of jobs and to webhooks
+MOST_OF_CORE, MOST = 28, 53
 """Of the core, and in all, as counted when this was written: fewer are better, more are to be
-argued for. (Detectors for which this heartbeat has no news are asked, so that nobody else need know
-what it looks at; three of the core say where a fault comes from, which is asked of each.)"""
+argued for, see docs/decisions/what-a-commit-costs.md. (Detectors for which this heartbeat has no
+news are asked, so that nobody else need know what it looks at.)"""
 DECODER: Decoder[object] = Decoder(FromDaemon)
 FALLEN = LogHit(source="kernel", rule="xid", line="NVRM: Xid: 79", xid=79)
 

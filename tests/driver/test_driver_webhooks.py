@@ -19,7 +19,7 @@ from holdfast.cli.main import main
 from holdfast.client import Client, Refused
 from holdfast.driver.follow.webhooks import file
 from holdfast.driver.follow.webhooks.messages import message, words
-from holdfast.driver.noted.turned import Turned
+from holdfast.driver.noted import Turned
 from holdfast.driver.ports import PermanentError
 from holdfast.protocol import webhooks
 

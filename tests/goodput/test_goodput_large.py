@@ -10,7 +10,7 @@ from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core.events import NodeQuiet
 from holdfast.driver.core.state.model import State
 from holdfast.driver.formats.encode import encode
-from holdfast.driver.noted.doing import Doing, What
+from holdfast.driver.noted import Doing, What
 from holdfast.driver.people.goodput.ledger import Ledger
 from holdfast.driver.ports import Entry
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.driver.core import events
-from holdfast.driver.noted.doing import Doing, What
+from holdfast.driver.noted import Doing, What
 from holdfast.driver.people.goodput.account import NO_FAULT, STARTED, clipped, summed
 from holdfast.driver.people.goodput.fleet import fleet_of
 from holdfast.driver.people.goodput.marks import Life, Mark, take

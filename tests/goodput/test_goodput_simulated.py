@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 from one_journal import OneJournal
 
 from holdfast.driver.adapters.sql.journal import TURNING, _decode, _encode
-from holdfast.driver.noted.doing import What
+from holdfast.driver.noted import What
 from holdfast.driver.people.goodput.account import GOOD, NOT_KNOWN, known_pieces, summed
 from holdfast.driver.people.goodput.ledger import Ledger
 from holdfast.driver.people.goodput.marks import Life, take

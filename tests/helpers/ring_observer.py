@@ -12,8 +12,8 @@ from waiting import DEADLINE_S
 
 from holdfast.daemon.samplers.progress import Progress
 from holdfast.driver.core.events import AnyEvent, Found
-from holdfast.driver.follow.running_clock import RunningClock
 from holdfast.driver.watch import Expectation, Watch
+from holdfast.kit.clock import RunningClock
 from holdfast.protocol.faults import Finding, Weight
 from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
 

@@ -11,7 +11,7 @@ from written_status import Written
 from holdfast.driver.adapters.kubernetes import jobs
 from holdfast.driver.adapters.kubernetes.operator import Operator
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
-from holdfast.driver.batch.requests import NotAccepting, Refused
+from holdfast.driver.batch.inbox import NotAccepting, Refused
 from holdfast.driver.core.events import JobSubmitted
 from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.people.admission import Refusal

@@ -14,7 +14,7 @@ from holdfast.driver.adapters.rest import against
 from holdfast.driver.adapters.rest.telling import Why, why_node
 from holdfast.driver.adapters.rest.worst import worst_of
 from holdfast.driver.core.events import Plan
-from holdfast.driver.core.evidence.age import DAY_S
+from holdfast.driver.core.evidence.book import DAY_S
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, OfLink
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.state.node import ExamSetup, Node, Quarantined, Record, Suspect

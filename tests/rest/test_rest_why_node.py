@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from holdfast.driver.adapters.rest.telling import why_node
 from holdfast.driver.adapters.rest.views import node_view
 from holdfast.driver.core import events as e
-from holdfast.driver.core.evidence.age import HALF_LIFE_S
+from holdfast.driver.core.evidence.book import HALF_LIFE_S
 from holdfast.driver.core.state import node as n
 from holdfast.driver.core.state.fact import Bearing, Fact, OfNode
 from holdfast.driver.core.state.fit import Bar

@@ -32,13 +32,13 @@ def ways(old: Node, new: Node) -> Iterator[Way]:
 
 def test_each_way_of_a_node_s_facets_is_taken_in_some_life(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: set[Way] = set()
-    real = edges.check
+    real = edges.check_node
 
     def check(old: Node, new: Node) -> None:
         taken.update(ways(old, new))
         real(old, new)
 
-    monkeypatch.setattr(edges, "check", check)
+    monkeypatch.setattr(edges, "check_node", check)
     for family, seeds in LIVES.items():
         for seed in range(seeds):
             failure = run(FAMILIES[family](seed))

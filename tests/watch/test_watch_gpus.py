@@ -3,16 +3,16 @@
 import pytest
 
 from holdfast.driver.core.evidence import signs
-from holdfast.driver.watch import gpus
-from holdfast.driver.watch.gpus import Told
+from holdfast.driver.watch import hardware
+from holdfast.driver.watch.hardware import ToldOfGpus
 from holdfast.driver.watch.model import Settings
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Gpu, Heartbeat
 
 
-def told(before: Told, now: float, *seen: Gpu) -> tuple[Told, tuple[Finding, ...]]:
+def told(before: ToldOfGpus, now: float, *seen: Gpu) -> tuple[ToldOfGpus, tuple[Finding, ...]]:
     beat = Heartbeat(node="n", incarnation="i", sequence=1, uptime_s=1.0, gpus=seen)
-    return gpus.judge(before, beat, Settings(), now)
+    return hardware.judge_gpus(before, beat, Settings(), now)
 
 
 WEIGHTS = {
@@ -40,7 +40,7 @@ def test_a_trouble_weighs_what_its_xid_would_and_is_told_once(gpu: Gpu, weight: 
 
 
 def test_errors_that_were_not_corrected_are_told_again_when_there_are_more() -> None:
-    seen: Told = {}
+    seen: ToldOfGpus = {}
     found = []
     for now, errors in enumerate((1, 1, 900, 900, 5, 6)):  # a driver loaded anew counts from 0
         seen, new = told(seen, float(now), Gpu(index=3, uncorrected_errors=errors))

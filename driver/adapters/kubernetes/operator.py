@@ -12,7 +12,7 @@ from holdfast.driver.adapters.kubernetes import jobs, pods, status
 from holdfast.driver.adapters.kubernetes.events import Braked, Met, Rejected, Teller, Turned
 from holdfast.driver.adapters.kubernetes.objects import TrainingJobs
 from holdfast.driver.adapters.kubernetes.podbook import PodBook
-from holdfast.driver.batch.requests import NotAccepting, Refused
+from holdfast.driver.batch.inbox import NotAccepting, Refused
 from holdfast.driver.cluster.cause import acting_for
 from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.follow.guard import Guard

@@ -6,7 +6,7 @@ Used by `telling`, for who has never seen a node that was left or put out.
 from collections.abc import Callable, Iterable
 
 from holdfast.driver.adapters.rest.worst import accuser
-from holdfast.driver.core.evidence import age, book
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.state.fact import Bearing, Fact, OfLink, OfPoint, OfStore
 from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Suspect
@@ -47,7 +47,7 @@ def _of_store(state: State, job: Job, now: float) -> list[str]:
     """Without their names, which not everybody may see."""
     store = OfStore(url=job.plan.task.store_url)
     told = [x for x in state.facts if x.subject == store and x.about.job != job.name]
-    fails = [x.at_s for x in told if x.bearing is Bearing.ACCUSES and age.counts(x, now)]
+    fails = [x.at_s for x in told if x.bearing is Bearing.ACCUSES and book.counts(x, now)]
     if not fails:
         return []
     others = "another job" if len(fails) == 1 else f"{len(fails)} other jobs"
@@ -71,7 +71,7 @@ def _fact(fact: Fact, now: float, summary: Summary, *, again: bool) -> str:
     ago = f"{span(now - fact.at_s)} ago"
     what = fact.what if fact.by else summary(fact.at_s) or fact.what
     if fact.bearing is Bearing.ACCUSES:
-        counts = "counts with the next" if again else f"counts {age.weight(fact, now):.2g}"
+        counts = "counts with the next" if again else f"counts {book.weight(fact, now):.2g}"
         return f"{accuser(fact)} accuses it: {what}, {ago}, {counts}"
     if fact.bearing is Bearing.CONVICTS:
         return f"convicted: {what}, {ago}; until it passes its tests"
@@ -94,7 +94,7 @@ def _of_link(link: OfLink, fact: Fact, now: float) -> str:
     if fact.by:
         return f"{fact.by} {SAYS[fact.bearing]} {of}: {fact.what}, {ago} ago"
     told = f"{accuser(fact)} {'convicts' if fact.bearing is Bearing.CONVICTS else 'accuses'} {of}"
-    return f"{told}: {fact.what}, {ago} ago, counts {age.weight(fact, now):.2g}"
+    return f"{told}: {fact.what}, {ago} ago, counts {book.weight(fact, now):.2g}"
 
 
 def _left(facts: Iterable[Fact], now: float) -> list[str]:
@@ -103,7 +103,7 @@ def _left(facts: Iterable[Fact], now: float) -> list[str]:
     if not left:
         return []
     tests = ", halved by tests that found nothing" if book.tested_since(known) else ""
-    days = age.HALF_LIFE_S / age.DAY_S
+    days = book.HALF_LIFE_S / book.DAY_S
     told = f"suspicion {left:.2g}{tests}; it halves every {days:.0f} days"
     return [f"{told}. {count} of {book.ACCUSERS} accusers that put a node into quarantine"]
 
@@ -113,7 +113,7 @@ def _moved(state: State, node: Node, now: float) -> list[str]:
     left = [job.name for job in state.jobs.values() if node.subject in _left_by(job.facts, now)]
     if not left:
         return []
-    for_s = f"for {age.HALF_LIFE_S / age.DAY_S:.0f} days after that"
+    for_s = f"for {book.HALF_LIFE_S / book.DAY_S:.0f} days after that"
     return [f"left by {', '.join(left)}, without proof: taken last by it {for_s}"]
 
 
@@ -137,8 +137,8 @@ def mind(node: Node, now: float, again: str) -> str:
         return ""
     return (
         f"It may be used: that a job left it is no verdict. {book.ACCUSERS} accusers within "
-        f"{span(age.HALF_LIFE_S)}, or a failed test, put it into quarantine; the last accusation "
-        f"is forgotten after {span(age.FORGOTTEN_S)}, or when a person says so: {_clears(node)}"
+        f"{span(book.HALF_LIFE_S)}, or a failed test, put it into quarantine; the last accusation "
+        f"is forgotten after {span(book.FORGOTTEN_S)}, or when a person says so: {_clears(node)}"
     )
 
 

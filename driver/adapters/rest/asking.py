@@ -12,7 +12,7 @@ from pydantic import Field
 
 from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.adapters.rest.view import View
-from holdfast.driver.batch.requests import KeyReused, NotAccepting, Refused
+from holdfast.driver.batch.inbox import KeyReused, NotAccepting, Refused
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.people.admission import DEFECT, Refusal
 from holdfast.driver.people.control import Control

@@ -8,7 +8,7 @@ from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Driver, p
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import NodeList, NodeView, node_view
 from holdfast.driver.core import events
-from holdfast.driver.core.placing.allocation import SAID_NODES
+from holdfast.driver.core.job.allocation import SAID_NODES
 from holdfast.driver.core.state.node import Gone, Node
 from holdfast.driver.people.control import Control
 

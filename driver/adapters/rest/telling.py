@@ -26,7 +26,7 @@ from holdfast.driver.core.events import (
     NodeRestoreRequested,
     RanksExited,
 )
-from holdfast.driver.core.evidence import age, book
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.state.fact import OfVersion
 from holdfast.driver.core.state.model import Incident, Job, Phase, State
@@ -225,7 +225,7 @@ def _since(node: Node, entries: Sequence[Entry]) -> list[str]:
 
 def _strikes(state: State, node: Node, entries: Sequence[Entry], now: float) -> list[str]:
     """Faults that were put down to it lately, in a line."""
-    strikes = [fact.at_s for fact in book.blamed(node.record.facts, now - age.HALF_LIFE_S)]
+    strikes = [fact.at_s for fact in book.blamed(node.record.facts, now - book.HALF_LIFE_S)]
     told = [_strike(state, node, at_s) or _when(at_s, entries) for at_s in strikes]
     return (
         [f"{plural(len(strikes), 'strike')}: {'; '.join(filter(None, dict.fromkeys(told)))}"]

@@ -22,8 +22,8 @@ from holdfast.driver.adapters.rest.points import (
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core.attempt.known_points import newest_stored
 from holdfast.driver.core.attempt.tally import exits_of
-from holdfast.driver.core.evidence import age, book
-from holdfast.driver.core.evidence.origin import Verdict, judge
+from holdfast.driver.core.evidence import book
+from holdfast.driver.core.evidence.signs import Verdict, judge
 from holdfast.driver.core.faults.incidents import signs_of
 from holdfast.driver.core.faults.root_cause import root
 from holdfast.driver.core.state.fit import Reason, Use, fit
@@ -340,7 +340,7 @@ def node_view(state: State, node: Node, seen: Observed | None = None, *, now: fl
         incident=node.quarantine.incident if node.quarantine else None,
         on_trial=isinstance(node.holding, Lent),
         next_trial_s=None if isinstance(node.holding, Lent) else due_s(node),
-        strikes=len(book.blamed(node.record.facts, now - age.HALF_LIFE_S)),
+        strikes=len(book.blamed(node.record.facts, now - book.HALF_LIFE_S)),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.adapters.rest.views import node_state
-from holdfast.driver.core.evidence import age, book
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.state.fact import Bearing, Fact, OfCluster, OfLink, OfStore
 from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.node import Node
@@ -103,7 +103,7 @@ def worst_of(state: State, *, now: float, most: int) -> Worst:
 def _stores(state: State, now: float) -> list[BadStore]:
     told: dict[str, list[Fact]] = {}
     for fact in state.facts:
-        if isinstance(fact.subject, OfStore) and age.counts(fact, now):
+        if isinstance(fact.subject, OfStore) and book.counts(fact, now):
             told.setdefault(fact.subject.url, []).append(fact)
     return [
         BadStore(
@@ -118,7 +118,7 @@ def _stores(state: State, now: float) -> list[BadStore]:
 def _outages(state: State, now: float) -> list[Outage]:
     """The latest first."""
     facts = (fact for fact in state.facts if isinstance(fact.subject, OfCluster))
-    lately = [fact for fact in facts if age.counts(fact, now)]
+    lately = [fact for fact in facts if book.counts(fact, now)]
     heard_s = max((x.at_s for x in lately if x.bearing is Bearing.ACQUITS), default=-1.0)
     return [
         Outage(what=fact.what, over=fact.at_s <= heard_s, ago_s=max(0.0, now - fact.at_s))
@@ -141,12 +141,12 @@ def _link(link: OfLink, facts: Iterable[Fact], now: float) -> BadLink:
 
 def _node(node: Node, now: float) -> BadNode:
     facts = node.record.facts
-    lately = [fact for fact in facts if age.counts(fact, now)]
+    lately = [fact for fact in facts if book.counts(fact, now)]
     return BadNode(
         node=node.name,
         suspicion=round(book.suspicion(facts, now), 3),
         accused_by=accusers(facts),
-        strikes=len(book.blamed(facts, now - age.HALF_LIFE_S)),
+        strikes=len(book.blamed(facts, now - book.HALF_LIFE_S)),
         tests=sum(fact.bearing is Bearing.ACQUITS and not fact.by for fact in lately),
         state=node_state(node),
     )
@@ -166,7 +166,7 @@ def accuser(fact: Fact) -> str:
 
 def _versions(job: Job, now: float) -> list[BadVersion]:
     """Those that had faults; what somebody asked for is none."""
-    faults = [each for each in job.facts if each.fault is not None and age.counts(each, now)]
+    faults = [each for each in job.facts if each.fault is not None and book.counts(each, now)]
     numbers = sorted({each.about.version for each in faults})
     return [
         BadVersion(

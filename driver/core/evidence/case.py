@@ -1,12 +1,51 @@
-"""One fault of a job as the choice of the next step sees it: the facts, and what may be done.
+"""One fault of a job as the choice of the next step sees it: the facts, what may be done, and what
+that costs.
 
-Made by `recovery` of a job and what is known of it, judged by `table`. Pure values: nothing here
-knows of jobs, nodes or clusters.
+Made by `recovery` of a job and what is known of it, judged by `table`. Pure: nothing here knows of
+nodes or clusters. Costs are in seconds, measured where they were, else assumed; they say how to act
+on one hypothesis, never which.
 """
 
-from holdfast.driver.core.evidence import cost, same
+from collections.abc import Iterable, Mapping
+from statistics import median
+
+from holdfast.driver.core.evidence import same
 from holdfast.driver.core.state.fact import Act, Fact, FaultClass, OfNode, Site
+from holdfast.driver.core.state.model import Incident
 from holdfast.driver.core.state.value import Value
+
+DEFAULT_S = {
+    Act.WAIT: 0.0,
+    Act.RESTART: 5.0,
+    Act.SWAP: 8.0,
+    Act.MOVE_WARM: 15.0,
+    Act.EXAM: 20.0,
+    Act.MOVE_COLD: 135.0,
+    Act.REPLACE: 15.0,
+    Act.STEP_BACK: 300.0,
+    Act.VERSION_BEFORE: 60.0,
+    Act.EXAM_ALL: 40.0,
+    Act.GIVE_UP: 0.0,
+}
+"""From the prototype behind second-pass.md ("Evidence"), but for a swap: a restart, and a step that
+goes to the store first."""
+
+LEAST = 3
+"""Recoveries of one kind whose median is believed."""
+
+
+def measured_s(incidents: Iterable[Incident]) -> dict[Act, float]:
+    """The median time from a fault until its job was further than before, by what was done last."""
+    took: dict[Act, list[float]] = {}
+    for incident in incidents:
+        if incident.table is not None and incident.resumed_s is not None:
+            took.setdefault(incident.table.act, []).append(incident.resumed_s - incident.found_s)
+    return {act: median(times) for act, times in took.items() if len(times) >= LEAST}
+
+
+def cost_s(act: Act, measured: Mapping[Act, float]) -> float:
+    """Of one act."""
+    return measured.get(act, DEFAULT_S[act])
 
 
 class Ways(Value, frozen=True):
@@ -16,7 +55,7 @@ class Ways(Value, frozen=True):
     cost_s: dict[Act, float] = {}
 
     def cost_of(self, act: Act) -> float:
-        return cost.cost_s(act, self.cost_s)
+        return cost_s(act, self.cost_s)
 
     def cheapest(self, *acts: Act) -> Act | None:
         """Of these, that may be done."""
@@ -67,6 +106,8 @@ class Case(Value, frozen=True):
     @property
     def recurred(self) -> list[Fact]:
         """Faults that came at the same site, which the job has not passed since."""
+        if not self.past:
+            return []
         return same.at_site(self.past, self.site, self.now, self.began_s)
 
     @property

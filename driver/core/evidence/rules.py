@@ -1,4 +1,5 @@
-"""What opens each hypothesis, and what closes it. Pure: one function each, with its sentence.
+"""What opens each hypothesis, and what closes it, where nothing explicit is known. Pure: one
+function each, with its sentence.
 
 The order in which open ones are tried is in `table`. Which rules there are, and why neither cost
 nor odds choose between hypotheses: second-pass.md, "Evidence".
@@ -7,7 +8,7 @@ nor odds choose between hypotheses: second-pass.md, "Evidence".
 from collections.abc import Callable
 from typing import NamedTuple
 
-from holdfast.driver.core.evidence import age, same, words
+from holdfast.driver.core.evidence import book, same, words
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, Hypothesis
 from holdfast.protocol.counts import plural, times
@@ -72,8 +73,6 @@ def _unnamed_again(case: Case) -> bool:
 
 
 def point(case: Case) -> Answer:
-    if case.refused:
-        return Answer(True, case.refused)
     if case.apart:
         return Answer(False, words.cut_off(case))
     closed = _not_of_the_start(case) or _no_older_one(case)
@@ -132,8 +131,6 @@ def link(case: Case) -> Answer:
 
 
 def node(case: Case) -> Answer:
-    if case.convicted:
-        return Answer(True, NO_OTHER if case.fallback else case.convicted)
     if case.node is None:
         return Answer(False, "nothing tells on which node it was")
     said = case.fault is FaultClass.SAID
@@ -184,7 +181,7 @@ def _may_be_found(case: Case) -> bool:
     no way to a store, and find nothing again where they found nothing."""
     if case.acquitted or case.shown or (case.fault is FaultClass.STOOD and not case.suspected):
         return False
-    lately = (fact for fact in case.past if age.counts(fact, case.now))
+    lately = (fact for fact in case.past if book.counts(fact, case.now))
     return not any(fact.done is Act.EXAM and fact.about.node == case.node for fact in lately)
 
 
@@ -222,8 +219,6 @@ def group(case: Case) -> Answer:
 
 
 def user(case: Case) -> Answer:
-    if case.hopeless:
-        return Answer(True, case.hopeless)
     if case.outside:
         return Answer(False, "a signal from outside ended it")
     if case.apart:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from math import comb
 from typing import NamedTuple
 
-from holdfast.driver.core.evidence import age
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.state.fact import Fact, OfNode, Site
 
 LEAST_FAULTS = 2
@@ -26,7 +26,7 @@ FAR = 0.02
 """And where a standstill that names nobody is put down to the node that others named. At .25, 2 in
 100 more of jobs whose code hangs at random ended with a node named (`holdfast bench evidence`)."""
 
-USUAL_NODE_S, USUAL_S = 500 * age.HOUR_S, 3 * age.HOUR_S
+USUAL_NODE_S, USUAL_S = 500 * book.HOUR_S, 3 * book.HOUR_S
 """A fault in so many hours of nodes, and of a job of many nodes in so many hours, is no version's:
 what one is measured by whose job was young. Assumed, and often: Llama 3 met one in some 6,300 hours
 of nodes (Dubey et al. 2024, 3.3.4)."""
@@ -49,9 +49,9 @@ def at_site(
     if site is None:
         return []
     began_s = now if began_s is None else began_s
-    since_s = now - age.site_s(site)
+    since_s = now - book.site_s(site)
     known = (fact for fact in past if fact.at_s > since_s and site.same(fact.about.site))
-    return [fact for fact in known if fact.about.site and not age.behind(fact.about.site, began_s)]
+    return [fact for fact in known if fact.about.site and not book.behind(fact.about.site, began_s)]
 
 
 def chance(own: int, faults: int, nodes: int) -> float:

@@ -28,8 +28,7 @@ ORDER: dict[FaultClass, tuple[Hypothesis, ...]] = {
 def judge(case: Case) -> Table:
     """The table of a case. What is plain is all that is looked at."""
     plain = _plain(case)
-    order = ORDER[case.fault] if plain is None else (plain,)
-    rows = tuple(_row(case, each) for each in order)
+    rows = (plain,) if plain else tuple(_row(case, each) for each in ORDER[case.fault])
     first = min((row for row in rows if row.open), key=_is_in_vain, default=None)
     if first is None or first.act is None:
         return Table(rows=rows)
@@ -64,30 +63,31 @@ def spent(case: Case) -> Table:
     return replace(table, chosen=Hypothesis.USER if left else None, act=Act.GIVE_UP)
 
 
-def _plain(case: Case) -> Hypothesis | None:
-    """What explicit evidence says, whatever came before; None where there is none."""
+def _plain(case: Case) -> Row | None:
+    """What explicit evidence says, whatever came before: no rule is asked then; None where there is
+    none."""
     if case.hopeless:
-        return Hypothesis.USER
+        return _open(case, Hypothesis.USER, case.hopeless, Act.GIVE_UP)
     if case.convicted:
-        return Hypothesis.NODE
-    return Hypothesis.POINT if case.refused else None
+        why = rules.NO_OTHER if case.fallback else case.convicted
+        return _open(case, Hypothesis.NODE, why, case.fallback or Act.REPLACE)
+    return _open(case, Hypothesis.POINT, case.refused, Act.STEP_BACK) if case.refused else None
 
 
 def _row(case: Case, hypothesis: Hypothesis) -> Row:
     answer = rules.RULES[hypothesis](case)
     if not answer.open:
         return Row(hypothesis=hypothesis, open=False, why=answer.why)
-    act = _act(case, hypothesis)
-    return Row(
-        hypothesis=hypothesis, open=True, why=answer.why, act=act, cost_s=case.ways.cost_of(act)
-    )
+    return _open(case, hypothesis, answer.why, _act(case, hypothesis))
+
+
+def _open(case: Case, hypothesis: Hypothesis, why: str, act: Act) -> Row:
+    return Row(hypothesis=hypothesis, open=True, why=why, act=act, cost_s=case.ways.cost_of(act))
 
 
 def _act(case: Case, hypothesis: Hypothesis) -> Act:
     """How an open hypothesis is acted on."""
     if hypothesis is Hypothesis.NODE:
-        if case.convicted:
-            return case.fallback or Act.REPLACE
         return rules.how_to_leave(case) or Act.RESTART
     if hypothesis is Hypothesis.LINK:
         return case.leave or Act.RESTART

@@ -11,9 +11,15 @@ from typing import Unpack
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt.tally import exits_of
-from holdfast.driver.core.evidence import origin, signs
-from holdfast.driver.core.faults import loss, seen_near
-from holdfast.driver.core.faults.site import STANDSTILLS, is_another
+from holdfast.driver.core.evidence import signs
+from holdfast.driver.core.faults import loss
+from holdfast.driver.core.faults.fault import (
+    STANDSTILLS,
+    WORDS,
+    is_another,
+    seen_after,
+    seen_before,
+)
 from holdfast.driver.core.state.changes import IncidentChanges
 from holdfast.driver.core.state.model import Fault, Incident, Job, Rollback
 from holdfast.driver.core.turn import Turn
@@ -44,7 +50,7 @@ def open_or_join(turn: Turn, name: str | None, fault: Fault) -> Incident:
         if known is None
         else _joined(turn, known, fault)
     )
-    incident = shown(incident, *seen_near.before(turn, job, fault))
+    incident = shown(incident, *seen_before(turn, job, fault))
     if job is not None:
         if known is not None:
             _charge_if_users(turn, job, known, incident)
@@ -116,7 +122,7 @@ def report(turn: Turn, fault: Fault, *, job: str | None = None) -> None:
     """Note something that leads to no action, and is no fault; the same again soon joins what there
     is."""
     turn.say(f"reported: {fault.summary}", *(() if job is None else (job,)))
-    for near in tuple(seen_near.after(turn, fault, turn.jobs.get(job or ""))):
+    for near in tuple(seen_after(turn, fault, turn.jobs.get(job or ""))):
         _tells_more(turn, near, fault)
     if (known := _same_lately(turn, fault, turn.jobs.get(job or ""))) is not None:
         joined = replace(_joined(turn, known, fault), faults=known.faults)
@@ -151,7 +157,7 @@ def _same_lately(turn: Turn, fault: Fault, job: Job | None) -> Incident | None:
 
 def _what(each: Incident | Fault) -> tuple[object, ...]:
     """What is the same where it is told again. Of words, other ones tell of something else."""
-    words = each.signs if each.kind in seen_near.WORDS else ()
+    words = each.signs if each.kind in WORDS else ()
     return each.kind, each.node, each.rank, words
 
 
@@ -420,7 +426,7 @@ def shown(incident: Incident, *names: str) -> Incident:
     if not names:
         return incident
     known = tuple(dict.fromkeys((*signs_of(incident), *names)))[:KEPT_SIGNS]
-    return replace(incident, signs=known, blame=origin.judge(known).blame)
+    return replace(incident, signs=known, blame=signs.judge(known).blame)
 
 
 def _names_nobody(incident: Incident) -> bool:

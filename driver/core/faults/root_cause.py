@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.evidence import origin, words_of_ends
+from holdfast.driver.core.evidence import signs, words_of_ends
 from holdfast.driver.core.faults import crash_signature
 from holdfast.driver.core.faults.fault import by_executor, shows
 from holdfast.driver.core.state.model import Fault, Job
@@ -70,7 +70,7 @@ def _same_end(one: RankStatus, other: RankStatus) -> bool:
 
 
 def _of_user(status: RankStatus) -> bool:
-    verdict = origin.judge(words_of_ends.of_end(status, _kind_of(status)))
+    verdict = signs.judge(words_of_ends.of_end(status, _kind_of(status)))
     return verdict.blame is Blame.USER
 
 

@@ -11,7 +11,7 @@ from holdfast.driver.core.attempt import quiet
 from holdfast.driver.core.events import ExecutorConnected, ExecutorDisconnected
 from holdfast.driver.core.faults.fault import by_executor, infrastructure
 from holdfast.driver.core.handlers import exam_callers, journal_restored, node_loss
-from holdfast.driver.core.placing.allocation import came, drop_start, drop_unready, there
+from holdfast.driver.core.job.allocation import came, drop_start, drop_unready, there
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Job, Purpose, Timer
 from holdfast.driver.core.state.node import Awaited, Broken, Connected, Held, Lent, Node, Promised

@@ -9,9 +9,8 @@ from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.effects import TakeStacks
 from holdfast.driver.core.events import DesiredRefused, Found, StacksFailed, StacksTaken
 from holdfast.driver.core.faults import incidents, root_cause
-from holdfast.driver.core.faults.fault import fault_of
-from holdfast.driver.core.faults.site import STANDSTILLS
-from holdfast.driver.core.placing import eviction
+from holdfast.driver.core.faults.fault import STANDSTILLS, fault_of
+from holdfast.driver.core.job import eviction
 from holdfast.driver.core.recovery import loss_replay, next_step
 from holdfast.driver.core.state.fact import About, Bearing, Fact, OfStore
 from holdfast.driver.core.state.model import Fault, Job, Timer

@@ -13,7 +13,7 @@ from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.faults.fault import by_executor, infrastructure
 from holdfast.driver.core.handlers import oom_killed
-from holdfast.driver.core.placing import eviction
+from holdfast.driver.core.job import eviction
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.fact import Bearing, Fact, OfCluster
 from holdfast.driver.core.state.model import Fault, Job, Timer

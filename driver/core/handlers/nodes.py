@@ -10,7 +10,7 @@ from holdfast.driver.core.effects import Release
 from holdfast.driver.core.faults.fault import infrastructure
 from holdfast.driver.core.handlers import node_loss
 from holdfast.driver.core.job import maintenance
-from holdfast.driver.core.placing.allocation import (
+from holdfast.driver.core.job.allocation import (
     bar,
     came,
     drop_unfit,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.driver.core.events import ExecutorStarved
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.faults.fault import shows
-from holdfast.driver.core.placing.allocation import came
+from holdfast.driver.core.job.allocation import came
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Held, Node

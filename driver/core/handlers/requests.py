@@ -7,9 +7,8 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.attempt import known_points
-from holdfast.driver.core.job import finish, maintenance
+from holdfast.driver.core.job import eviction, finish, maintenance
 from holdfast.driver.core.job.epochs import open_epoch
-from holdfast.driver.core.placing import eviction
 from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state import layout
 from holdfast.driver.core.state.model import Attempt, Fault, Job, Phase, Timer, Wanted

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import exams
 from holdfast.driver.core.events import Stalled
-from holdfast.driver.core.recovery import sight
+from holdfast.driver.core.recovery.case_of import note_back
 from holdfast.driver.core.state.model import Exam, Job, Timer
 from holdfast.driver.core.state.node import Held, Node, Promised
 from holdfast.driver.core.turn import Turn
@@ -20,7 +20,7 @@ OUTSIDE = frozenset({Timer.DEADLINE, Timer.MOVE, Timer.TTL})
 def on_stalled(turn: Turn, event: Stalled) -> None:
     """Move each deadline at which somebody is judged for silence. It is said where there is one, or
     ranks that were not heard meanwhile."""
-    unseen = sight.note_back(turn)
+    unseen = note_back(turn)
     later = Later(turn, event.stood_s)
     for name in turn.each_job(turn.jobs):
         later.job(turn.jobs[name])

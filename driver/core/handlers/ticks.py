@@ -12,10 +12,9 @@ from holdfast.driver.core.events import Ticked
 from holdfast.driver.core.faults import incidents, root_cause
 from holdfast.driver.core.faults.fault import infrastructure
 from holdfast.driver.core.handlers import exam_callers, executors, findings, node_loss, parking
-from holdfast.driver.core.job import finish, maintenance
+from holdfast.driver.core.job import allocation, eviction, finish, maintenance, move_on_suspicion
+from holdfast.driver.core.job.allocation import drop_unready, give_back, leave
 from holdfast.driver.core.job.epochs import open_epoch
-from holdfast.driver.core.placing import allocation, eviction, move_on_suspicion
-from holdfast.driver.core.placing.allocation import drop_unready, give_back, leave
 from holdfast.driver.core.recovery import facts, next_step
 from holdfast.driver.core.state.model import Failure, Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Node, Source

@@ -46,7 +46,8 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> None:
     """Fence off what ran: a new epoch in which no rank may run yet."""
     epoch = _give(turn)
     job = turn.jobs[name]
-    exams.drop(turn, job.exam)
+    if job.exam is not None:
+        exams.drop(turn, job.exam)
     ending = quiet.end_all(turn, job) if job.seated else job.tally.ending
     turn.job(
         name,

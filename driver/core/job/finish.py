@@ -8,8 +8,8 @@ from holdfast.driver.core.attempt import saving
 from holdfast.driver.core.attempt.quiet import killed_of
 from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.job.allocation import give_back
 from holdfast.driver.core.job.epochs import open_epoch
-from holdfast.driver.core.placing.allocation import give_back
 from holdfast.driver.core.state.model import Failure, Phase, Timer, Wanted
 from holdfast.driver.core.turn import Turn
 from holdfast.telemetry.analysis.ends import failed

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from holdfast.driver.core.attempt import saving
 from holdfast.driver.core.events import ExecutorEnding
 from holdfast.driver.core.faults import incidents
+from holdfast.driver.core.job import move_on_suspicion
+from holdfast.driver.core.job.allocation import SAID_NODES, leave, ready
 from holdfast.driver.core.job.epochs import open_epoch
-from holdfast.driver.core.placing import move_on_suspicion
-from holdfast.driver.core.placing.allocation import SAID_NODES, leave, ready
 from holdfast.driver.core.state.model import Fault, Job, Phase, Timer
 from holdfast.driver.core.state.node import Against, Free, Node, Source, Suspect, Trusted
 from holdfast.driver.core.turn import Turn

@@ -6,13 +6,12 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from holdfast.driver.core.attempt import known_points
-from holdfast.driver.core.evidence import book, origin, signs
+from holdfast.driver.core.evidence import book, signs
 from holdfast.driver.core.faults import incidents
-from holdfast.driver.core.job import finish
+from holdfast.driver.core.job import eviction, finish, move_on_suspicion
+from holdfast.driver.core.job.allocation import leave, schedule
 from holdfast.driver.core.job.epochs import open_epoch
-from holdfast.driver.core.placing import eviction, move_on_suspicion
-from holdfast.driver.core.placing.allocation import leave, schedule
-from holdfast.driver.core.recovery import sight
+from holdfast.driver.core.recovery import case_of
 from holdfast.driver.core.recovery.case_of import version_before
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, OfPoint, Table
 from holdfast.driver.core.state.model import Failure, Fault, Incident, Job, Phase, Rollback, Timer
@@ -57,7 +56,7 @@ def _said(turn: Turn, name: str, fault: Fault, table: Table) -> str:
 
 def _origin(fault: Fault) -> str:
     """` (likely GPU)`, where signs tell more than the kind of fault does."""
-    verdict = origin.judge(fault.signs)
+    verdict = signs.judge(fault.signs)
     if fault.signs in ((), (signs.of_kind(fault.kind),)) or verdict.sure is Sure.NOT_SURE:
         return ""
     return f" ({origins.told(verdict.origin or '', verdict.sure)})"
@@ -91,7 +90,7 @@ def evict(turn: Turn, fault: Fault, number: int) -> None:
 def _wait(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:
     since_s = turn.now if fault.waits_s is None else fault.waits_s
     turn.job(name, held=replace(fault, waits_s=since_s))
-    turn.set_timer(name, Timer.STACKS, sight.LOOK_AGAIN_S)
+    turn.set_timer(name, Timer.STACKS, case_of.LOOK_AGAIN_S)
 
 
 def _replace(turn: Turn, name: str, fault: Fault, incident: Incident) -> None:

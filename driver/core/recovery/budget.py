@@ -8,9 +8,9 @@ it has one node and may have no other; the infrastructure's pays for all else.
 """
 
 from holdfast.driver.core.events import Budget
-from holdfast.driver.core.evidence import book, cost
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.evidence import table as hypotheses
-from holdfast.driver.core.evidence.case import Case
+from holdfast.driver.core.evidence.case import DEFAULT_S, Case
 from holdfast.driver.core.faults import crash_signature
 from holdfast.driver.core.state.fact import Act, FaultClass, Hypothesis, Table
 from holdfast.driver.core.state.model import Fault, Incident, Job
@@ -83,7 +83,7 @@ def earned(turn: Turn, job: Job, fault: Fault, restart_s: float) -> bool:
     before = max(others, key=lambda each: each.id, default=None)
     if before is None or before.overtaken or before.resumed_s is None:
         return False
-    least_s = EARNS * max(restart_s, cost.DEFAULT_S[Act.RESTART])
+    least_s = EARNS * max(restart_s, DEFAULT_S[Act.RESTART])
     return turn.now - fault.stalled_s - before.resumed_s >= least_s
 
 

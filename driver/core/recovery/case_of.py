@@ -1,4 +1,5 @@
-"""A fault of a job as a case for the table of hypotheses.
+"""A fault of a job as a case for the table of hypotheses, and whether the driver sees well enough
+to accuse anybody.
 
 Called by `recover`, before the fault is noted. Pure.
 """
@@ -7,12 +8,13 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.attempt import known_points, saving
 from holdfast.driver.core.attempt.tally import exits_of
-from holdfast.driver.core.evidence import age, book, cost, same
+from holdfast.driver.core.evidence import book, case, same
 from holdfast.driver.core.evidence.case import Case, Ways
 from holdfast.driver.core.evidence.same import Rate
-from holdfast.driver.core.faults import bad_loss, root_cause, site
-from holdfast.driver.core.placing import move_on_suspicion
-from holdfast.driver.core.recovery import budget, sight
+from holdfast.driver.core.faults import bad_loss, root_cause
+from holdfast.driver.core.faults.fault import STANDSTILLS, class_of, from_memory, site_of
+from holdfast.driver.core.job import candidates, eviction, move_on_suspicion
+from holdfast.driver.core.recovery import budget
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, FaultClass, OfNode
 from holdfast.driver.core.state.model import Fault, Job
 from holdfast.driver.core.state.node import Broken
@@ -27,11 +29,11 @@ LEFT = book.MOVES | {Act.REPLACE}
 
 def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
     """The fault, the facts, and what may be done."""
-    kind, node = site.class_of(fault), _named(turn, job, fault)
+    kind, node = class_of(fault), _named(turn, job, fault)
     number = job.running.number
     past = tuple(each for each in job.facts if _alike(each, kind, number, turn.now))
     named, before = (node, *(fact.about.node for fact in past)), version_before(job)
-    cost_s = cost.measured_s(turn.incidents.values())
+    cost_s = case.measured_s(turn.incidents.values())
     return Case(
         now=turn.now,
         began_s=turn.now - fault.stalled_s,
@@ -40,11 +42,11 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         what=fault.kind,
         past=past,
         still_used=frozenset(each.name for each in named if each is not None) & set(job.places),
-        site=site.site_of(job, fault),
-        hang=fault.kind in site.STANDSTILLS,
+        site=site_of(job, fault),
+        hang=fault.kind in STANDSTILLS,
         node=node,
         shown=fault.node is None,
-        assumed=bool(fault.place) and fault.kind in site.STANDSTILLS,
+        assumed=bool(fault.place) and fault.kind in STANDSTILLS,
         place=job.places.index(node.name) if node and node.name in job.places else None,
         restored=job.restore is not None,
         scratch=not known_points.older(job),
@@ -54,10 +56,10 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         fallback=_fallback(turn, job, fault),
         suspected=fault.summary if fault.weight is Weight.SUSPECT else "",
         acquitted=node is not None and _acquitted(turn, node.name),
-        cut_off=move_on_suspicion.cut_off(turn, job, fault),
+        cut_off=candidates.cut_off(turn, job, fault),
         of_script=fault.blame is Blame.USER,
         apart=bool(fault.apart),
-        blind=sight.hindered(turn, job, fault),
+        blind=hindered(turn, job, fault),
         hopeless=_hopeless(turn, job, fault),
         before=before,
         rate=rate_of(turn, job, kind, number, this=1),
@@ -66,7 +68,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         pauses=turn.policy.spot_tries - 1,
         outside=fault.signature is not None and fault.signature.outside,
         fix=fault.fix,
-        earned=budget.earned(turn, job, fault, cost.cost_s(Act.RESTART, cost_s)),
+        earned=budget.earned(turn, job, fault, case.cost_s(Act.RESTART, cost_s)),
         ways=Ways() if fault.convicts else _ways(turn, job, fault, cost_s),
     )
 
@@ -74,9 +76,9 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
 def placed(turn: Turn, job: Job, fault: Fault) -> Fault:
     """A standstill that names nobody, where one node of the job stands out by those that did: it is
     held to be on that node, too, though it says nothing against it."""
-    if fault.kind not in site.STANDSTILLS or fault.node or fault.place or fault.doubt:
+    if fault.kind not in STANDSTILLS or fault.node or fault.place or fault.doubt:
         return fault
-    kind, number = site.class_of(fault), job.running.number
+    kind, number = class_of(fault), job.running.number
     past = (each for each in job.facts if _alike(each, kind, number, turn.now) and each.stood)
     named = [node for fact in past if (node := fact.about.named) is not None]
     node = same.usual(named, job.layout.nodes)
@@ -86,7 +88,7 @@ def placed(turn: Turn, job: Job, fault: Fault) -> Fault:
 
 def _alike(fact: Fact, kind: FaultClass, version: int, now: float) -> bool:
     """What is older than its half-life counts no more, though it is known still."""
-    return fact.fault is kind and fact.about.version == version and age.counts(fact, now)
+    return fact.fault is kind and fact.about.version == version and book.counts(fact, now)
 
 
 def _named(turn: Turn, job: Job, fault: Fault) -> OfNode | None:
@@ -121,11 +123,11 @@ def _fallback(turn: Turn, job: Job, fault: Fault) -> Act | None:
 
 def _refused(job: Job, fault: Fault) -> str:
     """Of memory. What a store has may be read well on another node."""
-    return fault.summary if fault.kind is Kind.CHECKPOINT_CORRUPT and site.from_memory(job) else ""
+    return fault.summary if fault.kind is Kind.CHECKPOINT_CORRUPT and from_memory(job) else ""
 
 
 def _acquitted(turn: Turn, node: str) -> bool:
-    since_s = turn.now - age.HALF_LIFE_S
+    since_s = turn.now - book.HALF_LIFE_S
     return book.acquitted(turn.nodes[node].record.facts, since_s)
 
 
@@ -175,8 +177,8 @@ def rate_of(turn: Turn, job: Job, kind: FaultClass, number: int, *, this: int = 
     those of nodes that were left for them; `this`: it has one that is not noted yet."""
     at = next(k for k, each in enumerate(job.versions) if each.number == number)
     until_s = job.versions[at + 1].at_s if at + 1 < len(job.versions) else turn.now
-    known_s = age.known_since_s(job.facts, turn.now, job.paid_s)
-    since_s = max(until_s - age.HALF_LIFE_S, known_s)
+    known_s = book.known_since_s(job.facts, turn.now, job.paid_s)
+    since_s = max(until_s - book.HALF_LIFE_S, known_s)
     faults = [each for each in job.facts if each.fault is kind and each.about.version == number]
     left = {each.about.node for each in job.facts if each.held_for and each.done in LEFT}
     lately = sum(each.at_s > since_s for each in faults if each.about.node not in left)
@@ -203,3 +205,47 @@ def _warm(turn: Turn, job: Job, fault: Fault) -> bool:
     if fault.weight is Weight.SUSPECT:
         return suspicion.may_begin(turn, job, fault.node)
     return bool(suspicion.takes_over(turn, job, fault.node))
+
+
+# ---------------------------------------------------------------- whether it sees
+#
+# Many that fall silent at once, a driver that has only just come back, a clock that jumped, and
+# ranks that most of them are paused, are more likely its own blindness, or somebody's doing, than
+# faults of theirs: what was found then is waited for, said, and put down to nobody. Where the job
+# goes on meanwhile its detectors take it back; where it does not, it is acted on in the end.
+
+LOOK_AGAIN_S = 10.0
+"""After which a fault is judged anew that the driver did not see well."""
+LONGEST_S = 30.0
+"""After which it is acted on all the same: longer than silence lasts before it counts by itself
+(`Policy.reconnect_s`)."""
+
+
+def hindered(turn: Turn, job: Job, fault: Fault) -> str:
+    """Why it may be the driver that does not see; "" where it sees, or has waited for long."""
+    waited_s = 0.0 if fault.waits_s is None else turn.now - fault.waits_s
+    if fault.kind not in STANDSTILLS or waited_s >= LONGEST_S:
+        return ""
+    return fault.doubt or _just_back(turn) or _silent(turn, job)
+
+
+def note_back(turn: Turn) -> bool:
+    """The driver took over, or stood still until now. True where ranks ran meanwhile."""
+    unseen = any(job.seated for job in turn.jobs.values())
+    if unseen:
+        turn.back_s = turn.now
+    return unseen
+
+
+def _just_back(turn: Turn) -> str:
+    """Executors have as long to come back to it."""
+    back_s = turn.policy.return_s if turn.back_s is None else turn.now - turn.back_s
+    since = f"{back_s:.0f} s ago" if back_s >= 1 else "just now"
+    return f"the driver came back {since}" if back_s < turn.policy.return_s else ""
+
+
+def _silent(turn: Turn, job: Job) -> str:
+    silent = [node for node in job.places if node and not turn.nodes[node].connected]
+    if len(silent) <= eviction.cap(turn, turn.policy.silence_share):
+        return ""
+    return f"{len(silent)} of its {len(job.places)} nodes are silent at once"

@@ -10,9 +10,9 @@ from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import signs
 from holdfast.driver.core.evidence import table as hypotheses
 from holdfast.driver.core.evidence.case import Case
-from holdfast.driver.core.faults import incidents, root_cause, seen_near
-from holdfast.driver.core.faults.fault import shows
-from holdfast.driver.core.placing import pairs
+from holdfast.driver.core.faults import incidents, root_cause
+from holdfast.driver.core.faults.fault import seen_before, shows
+from holdfast.driver.core.job import candidates
 from holdfast.driver.core.recovery import acts, budget, facts
 from holdfast.driver.core.recovery.case_of import case_of, placed
 from holdfast.driver.core.state.fact import About, Act, Bearing, FaultClass, Hypothesis, Table
@@ -38,11 +38,13 @@ def recover(
     if fault.node in job.standbys:
         _lose_standby(turn, name, fault)
         return
-    fault = shows(fault, *dict.fromkeys((*fault.signs, *seen_near.before(turn, job, fault))))
+    fault = shows(fault, *dict.fromkeys((*fault.signs, *seen_before(turn, job, fault))))
     incident = turn.incidents[noted] if noted else incidents.open_or_join(turn, name, fault)
     if fault.apart:
         about = About(job=name, version=job.running.number)
-        pairs.note(turn, fault.apart, fault.kind, Bearing.ACCUSES, about, one_way=fault.one_way)
+        candidates.note_pair(
+            turn, fault.apart, fault.kind, Bearing.ACCUSES, about, one_way=fault.one_way
+        )
     if job.seated or attempt:
         _act(turn, name, fault, incident)
     else:

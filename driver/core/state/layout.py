@@ -1,18 +1,21 @@
-"""Which ranks are where: how many there are, and on which node each has its place. Pure.
+"""Which ranks are where: how many there are, on which node each has its place, and which node has
+the copies of which. Pure.
 
 Kept by the job; an attempt names the number of the one that it ran in. How ranks lie on places is
 known here alone: place i has ranks i*n to i*n + n - 1, so that ranks keep their numbers when a node
-is replaced.
+is replaced. Every place sends copies to the one so many places further, so that each has the copies
+of one other, with which it shares no parallel group where there is such a one.
 """
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec.structs import replace
 
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.state.value import Value
 from holdfast.protocol.messages import Seat
-from holdfast.protocol.topology import Topology
+from holdfast.protocol.topology import Axis, Topology
 
 
 class Layout(Value, frozen=True):
@@ -62,3 +65,35 @@ class Layout(Value, frozen=True):
 def of_plan(plan: Plan) -> Layout:
     """What a plan asks for, before it has any node."""
     return Layout(topology=plan.topology, nodes=plan.nodes, ranks_per_node=plan.ranks_per_node)
+
+
+TRIED = 64
+"""Distances at most: in a grid the groups repeat long before."""
+
+
+@lru_cache(maxsize=64)
+def distance(topology: Topology, places: int, ranks_per_node: int) -> int:
+    """From a place to that of its copies, 0 where there is no other: the least at which the fewest
+    places share a group with it. (What takes a rack, a switch or a group with it takes no copy.)
+    """
+    tried = range(1, min(places, TRIED + 1))
+    return min(tried, key=lambda far: _sharing(topology, places, ranks_per_node, far), default=0)
+
+
+def _sharing(topology: Topology, places: int, ranks_per_node: int, far: int) -> int:
+    return sum(
+        _share(topology, place, (place + far) % places, ranks_per_node) for place in range(places)
+    )
+
+
+def _share(topology: Topology, one: int, other: int, ranks_per_node: int) -> bool:
+    """Whether a rank of each is in one group: they differ along one axis only."""
+
+    def at(place: int) -> list[dict[Axis, int]]:
+        first = place * ranks_per_node
+        return [topology.coordinates(rank) for rank in range(first, first + ranks_per_node)]
+
+    theirs = at(other)
+    return any(
+        sum(mine[axis] != there[axis] for axis in Axis) == 1 for mine in at(one) for there in theirs
+    )

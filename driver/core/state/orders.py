@@ -10,7 +10,7 @@ driver before. Must not be told anything: it looks at what is.
 from msgspec.structs import replace
 
 from holdfast.driver.core.effects import Allocate, AnyEffect, Distrust, HoldForExam, Release, Trust
-from holdfast.driver.core.state import peers
+from holdfast.driver.core.state.layout import distance
 from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.node import Connected, Lent, Node, Promised, Quarantined, Trusted
 from holdfast.driver.core.state.restore_point import Where
@@ -85,7 +85,7 @@ def _partner(state: State, job: Job, node: Node) -> Peer | None:
     places, layout = job.places, job.layout
     if not job.plan.task.peer_interval_steps or node.name not in places:
         return None
-    far = peers.distance(layout.topology, len(places), layout.ranks_per_node)
+    far = distance(layout.topology, len(places), layout.ranks_per_node)
     other = places[(places.index(node.name) + far) % len(places)]
     return _peer(state.nodes[other], job) if other not in ("", node.name) else None
 

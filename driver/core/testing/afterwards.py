@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults.fault import infrastructure
-from holdfast.driver.core.placing import eviction
-from holdfast.driver.core.placing.allocation import rest
+from holdfast.driver.core.job import eviction
+from holdfast.driver.core.job.allocation import rest
 from holdfast.driver.core.state.fact import Bearing, Fact
 from holdfast.driver.core.state.model import Fault
 from holdfast.driver.core.state.node import Suspect, Trusted

@@ -10,7 +10,7 @@ from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core import exams
 from holdfast.driver.core.evidence import book, signs
 from holdfast.driver.core.faults import incidents
-from holdfast.driver.core.placing import eviction, move_on_suspicion, pairs
+from holdfast.driver.core.job import candidates, eviction, move_on_suspicion
 from holdfast.driver.core.state.fact import About, Bearing
 from holdfast.driver.core.state.model import Exam, Job, Purpose
 from holdfast.driver.core.testing import afterwards, rounds, suspicion
@@ -81,7 +81,7 @@ def _part(turn: Turn, name: str, two: tuple[str, str]) -> None:
     """Nothing is wrong with either of the two, but they are not seated together."""
     job = turn.jobs[name]
     about = About(job=name, version=job.running.number)
-    pairs.note(turn, two, "tests", Bearing.CONVICTS, about)
+    candidates.note_pair(turn, two, "tests", Bearing.CONVICTS, about)
     turn.say(f"{' and '.join(two)} could not reach each other, and neither is convicted", name)
     node = move_on_suspicion.one_of(turn, job, two) if set(two) <= set(job.places) else None
     if node is not None:

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import exams
 from holdfast.driver.core.effects import HoldForExam
-from holdfast.driver.core.placing import pairs
-from holdfast.driver.core.placing.allocation import leave
+from holdfast.driver.core.job import candidates
+from holdfast.driver.core.job.allocation import leave
 from holdfast.driver.core.state.fact import About, Bearing
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Brake, Exam, Purpose
@@ -156,7 +156,7 @@ def conclude(turn: Turn, exam: Exam, late: str = "") -> None:
         return
     end(turn, name)
     for two in verdict.apart:
-        pairs.note(turn, two, "tests", Bearing.CONVICTS, About(job=setup.job))
+        candidates.note_pair(turn, two, "tests", Bearing.CONVICTS, About(job=setup.job))
     if name in verdict.again:
         afterwards.stays(turn, name, f"its {verdict.again[name]} failed again, tested alone")
     elif name in (*verdict.bad, *verdict.undecided):

@@ -12,8 +12,8 @@ from holdfast.diagnostics.plan import orders, partners
 from holdfast.diagnostics.thresholds import thresholds
 from holdfast.diagnostics.verdict import Verdict, judge, judge_alone
 from holdfast.driver.core import exams
+from holdfast.driver.core.job.eviction import setup_of
 from holdfast.driver.core.job.maintenance import trains
-from holdfast.driver.core.placing.eviction import setup_of
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Exam, Job, Purpose
 from holdfast.driver.core.state.node import ExamSetup

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from holdfast.diagnostics.verdict import Verdict
 from holdfast.driver.core import exams
+from holdfast.driver.core.job.eviction import setup_of
 from holdfast.driver.core.job.maintenance import trains
-from holdfast.driver.core.placing.eviction import setup_of
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Exam, Fault, Job, Purpose
 from holdfast.driver.core.state.node import Node

@@ -10,9 +10,9 @@ that nobody said has to be tested, may be left without tests: see `takes_over`.
 from collections.abc import Iterable
 
 from holdfast.driver.core.attempt import saving
-from holdfast.driver.core.placing import eviction, move_on_suspicion
-from holdfast.driver.core.placing.allocation import leave
-from holdfast.driver.core.placing.candidates import unwanted
+from holdfast.driver.core.job import eviction, move_on_suspicion
+from holdfast.driver.core.job.allocation import leave
+from holdfast.driver.core.job.candidates import unwanted
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Job
 from holdfast.driver.core.state.node import Suspect

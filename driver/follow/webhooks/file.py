@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 from pydantic import Field, PrivateAttr, ValidationError, field_validator, model_validator
 
-from holdfast.driver.noted.turned import What
+from holdfast.driver.noted import Whose
 from holdfast.driver.ports import PermanentError
 from holdfast.protocol.mistakes import in_our_words
 from holdfast.protocol.specmodel import Model, sentence
@@ -33,7 +33,7 @@ class Webhook(Model):
     """File with the secret that requests are signed with; without one they are not signed."""
     format: Literal["json", "slack"] = "json"
     """Ours, or {"text": …} as Slack and what is like it take it."""
-    on: tuple[What, ...] = ("job", "incident", "node", "brake")
+    on: tuple[Whose, ...] = ("job", "incident", "node", "brake")
     """What it is told of."""
     phases: tuple[str, ...] = ()
     """Of jobs, only these phases; all where none is named."""

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from holdfast.driver.follow.webhooks.file import Webhook
-from holdfast.driver.noted.turned import Turned
+from holdfast.driver.noted import Turned
 from holdfast.driver.ports import Entry
 
 

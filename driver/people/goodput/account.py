@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from holdfast.driver.core.state.model import Incident, Job
 from holdfast.driver.core.state.value import Value
-from holdfast.driver.noted.doing import What, doing_of
+from holdfast.driver.noted import What, doing_of
 from holdfast.driver.people.goodput.marks import Life
 from holdfast.driver.people.goodput.pieces import Bucket, Piece, pieces_of
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from threading import Lock
 
 from holdfast.driver.core.state.model import Job, State
-from holdfast.driver.noted.doing import What
+from holdfast.driver.noted import What
 from holdfast.driver.people.goodput.account import NO_FAULT, Account, known_pieces, summed
 from holdfast.driver.people.goodput.fleet import Fleet, fleet_of
 from holdfast.driver.people.goodput.marks import Life, take

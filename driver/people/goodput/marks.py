@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from holdfast.driver.core import events as e
-from holdfast.driver.noted.doing import Doing
+from holdfast.driver.noted import Doing
 from holdfast.driver.ports import Entry
 
 

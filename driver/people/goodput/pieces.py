@@ -11,7 +11,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from holdfast.driver.core.state.value import Value
-from holdfast.driver.noted.doing import What
+from holdfast.driver.noted import What
 from holdfast.driver.people.goodput.marks import Life, Mark
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from holdfast.driver.core.effects import Trust
 from holdfast.driver.core.events import BrakeApplyRequested, BrakeRequest
 from holdfast.driver.core.faults import incidents
-from holdfast.driver.core.placing.allocation import leave, rest
+from holdfast.driver.core.job.allocation import leave, rest
 from holdfast.driver.core.state.fact import Bearing
 from holdfast.driver.core.state.model import Brake, Fault, Job, Phase
 from holdfast.driver.core.state.node import (

@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from holdfast.driver.core import exams
 from holdfast.driver.core.attempt.quiet import is_ending, is_quiet, without_nodes
 from holdfast.driver.core.effects import Allocate, Release
-from holdfast.driver.core.placing import pairs
-from holdfast.driver.core.placing.candidates import (
+from holdfast.driver.core.job import candidates
+from holdfast.driver.core.job.candidates import (
     Nearest,
     Supply,
     fitting,
@@ -91,7 +91,7 @@ def _start(turn: Turn, name: str, supply: Supply) -> None:
     turn.move(name, Phase.ALLOCATING)
     turn.places(name, places)
     turn.say(f"{name} gets {', '.join(places)}", name)
-    pairs.say_of(turn, name, places)
+    candidates.say_pairs(turn, name, places)
     take(turn, name, places)
 
 
@@ -160,7 +160,7 @@ def _fill_places(turn: Turn, name: str, supply: Supply) -> None:
         places = turn.jobs[name].places
         turn.places(name, (*places[:index], standby, *places[index + 1 :]))
         may.seated(standby)
-        pairs.say_of(turn, name, [standby])
+        candidates.say_pairs(turn, name, [standby])
     supply.take_out(may.taken)
 
 
@@ -207,7 +207,7 @@ def _lent(turn: Turn, job: Job) -> str | None:
         spare = lender.standbys[_needed(lender) :]
         lent = [node for node in spare if fits(Use.BORROW, job, turn.nodes[node], turn.now)]
         if may := fitting(turn, job, lent, Use.BORROW):
-            cut_off = pairs.apart_from(turn, job.nodes)
+            cut_off = candidates.apart_from(turn, job.nodes)
             may = [node for node in may if node not in cut_off] or may
             return (untried(job, may) or may[:1])[-1]
     return None
@@ -255,7 +255,8 @@ def take(turn: Turn, name: str, nodes: Sequence[str]) -> None:
     """Have the cluster give these nodes to the job."""
     by_s = turn.now + turn.policy.connect_s
     for node in nodes:
-        exams.leave(turn, node)
+        if turn.nodes[node].exam is not None:
+            exams.leave(turn, node)
         turn.ask_for(node, Promised(job=name, by_s=by_s))
         turn.order(Allocate(job=name, node=node))
     if Timer.CONNECT not in turn.jobs[name].timers:  # else others are due before
@@ -294,7 +295,8 @@ def _but(names: tuple[str, ...], gone: set[str]) -> tuple[str, ...]:
 
 
 def _release(turn: Turn, node: str, forget: str | None = None) -> None:
-    exams.leave(turn, node)
+    if turn.nodes[node].exam is not None:
+        exams.leave(turn, node)
     turn.ask_for(node, Returning(forget=forget))
     turn.look_at_silence(node, None)
     turn.object_to(node, Source.EXECUTOR, None)

@@ -9,8 +9,8 @@ again where it gets no better one. The last step is saved first, as in `maintena
 from collections.abc import Iterable
 
 from holdfast.driver.core.evidence import book
-from holdfast.driver.core.placing import pairs
-from holdfast.driver.core.placing.candidates import fitting, unwanted
+from holdfast.driver.core.job import candidates
+from holdfast.driver.core.job.candidates import fitting, unwanted
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, Hypothesis
 from holdfast.driver.core.state.fit import Use, fits
 from holdfast.driver.core.state.model import Fault, Job, Phase
@@ -43,22 +43,13 @@ def to_move(turn: Turn, job: Job, fault: Fault) -> str | None:
     """
     named = tuple(filter(None, [fault.node or fault.place]))
     only = job.places if job.layout.nodes == 1 else ()
-    return one_of(turn, job, cut_off(turn, job, fault) or named or only)
+    return one_of(turn, job, candidates.cut_off(turn, job, fault) or named or only)
 
 
 def one_of(turn: Turn, job: Job, nodes: Iterable[str]) -> str | None:
     """The last, by rank, of these nodes whose place may move; None where there is none."""
     seated = sorted((node for node in nodes if node in job.places), key=job.places.index)
     return next((node for node in reversed(seated) if may_move(turn, job, node)), None)
-
-
-def cut_off(turn: Turn, job: Job, fault: Fault) -> tuple[str, ...]:
-    """Two of its nodes that cannot reach each other: the fault says so, or it names nobody and that
-    was found before; () where there are none.
-    """
-    known = pairs.among(turn, job.nodes) if fault.node is None else []
-    told = [fault.apart] if set(fault.apart) <= set(job.nodes) else []
-    return next(filter(None, [*told, *known]), ())
 
 
 def look(turn: Turn, job: Job) -> bool:

@@ -1,18 +1,19 @@
-"""Which free nodes a job may be given, whose turn it is, and which are near each other.
+"""Which free nodes a job may be given, whose turn it is, which are near each other, and which could
+not reach each other.
 
-Called by `allocation`. Pure. No node is asked for again before every other that may be had was:
-a job remembers, in order, which ones it had to do without, until it runs. Ranks talk all the time,
-and best within a rack; one that nobody named is a rack like any other.
+Called by `allocation`, and with pairs by the recovery and by tests of nodes. Pure. No node is asked
+for again before every other that may be had was: a job remembers, in order, which ones it had to do
+without, until it runs. Ranks talk all the time, and best within a rack; one that nobody named is a
+rack like any other.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from holdfast.driver.core.evidence import book
-from holdfast.driver.core.placing import pairs
-from holdfast.driver.core.state.fact import OfNode
+from holdfast.driver.core.state.fact import About, Bearing, Fact, OfLink, OfNode
 from holdfast.driver.core.state.fit import Use, fits
-from holdfast.driver.core.state.model import Job, Tried
+from holdfast.driver.core.state.model import Fault, Job, Tried
 from holdfast.driver.core.turn import Turn
 
 
@@ -49,7 +50,7 @@ def of_a_start(turn: Turn, job: Job, fit: list[str]) -> list[str]:
     """So many as the job has places, that can meet if so many can; near each other where that
     leaves nobody's turn out.
     """
-    meet = pairs.meeting(turn, fit)
+    meet = meeting(turn, fit)
     new = untried(job, meet)
     if len(new) >= job.layout.nodes:
         return together(turn, new, job.layout.nodes)
@@ -64,7 +65,7 @@ def nearest(turn: Turn, job: Job, fit: list[str]) -> list[str]:
     if not fit:
         return []
     new, known = untried(job, fit), moved_off(turn, job)
-    cut_off = pairs.apart_from(turn, job.nodes)
+    cut_off = apart_from(turn, job.nodes)
     in_turn = near(turn, job, new) + fit[len(new) :]
     if not (known or cut_off):
         return in_turn
@@ -125,7 +126,7 @@ def unwanted(turn: Turn, job: Job, *, without: str = "") -> frozenset[str]:
     `without`: the node of that place.
     """
     others = [node for node in job.nodes if node != without]
-    return moved_off(turn, job) | pairs.apart_from(turn, others)
+    return moved_off(turn, job) | apart_from(turn, others)
 
 
 def note(turn: Turn, job: str, *nodes: str, in_vain: bool = False) -> None:
@@ -174,3 +175,77 @@ def near(turn: Turn, job: Job, nodes: Sequence[str]) -> list[str]:
     racks = [turn.nodes[node].rack for node in nodes]
     beside = [own[rack] for rack in racks]
     return [nodes[k] for k in sorted(range(len(nodes)), key=beside.__getitem__, reverse=True)]
+
+
+# ---------------------------------------------------------------- pairs that cannot meet
+#
+# Each of the two could be reached by others. It is a fact of the link, nothing against either node,
+# and of no one job: the next one would stand still there as well. It is a preference: where no
+# other node is free the two are seated together, and that is said.
+
+
+def note_pair(
+    turn: Turn,
+    two: Collection[str],
+    fact: str,
+    bearing: Bearing,
+    about: About,
+    *,
+    one_way: bool = False,
+) -> None:
+    """The first could not reach the second now, nor, but for `one_way`, the second the first."""
+    known = [turn.nodes[each].subject for each in two if each in turn.nodes]
+    ways = [known] if one_way else [known, known[::-1]]
+    for source, target in ways if len(known) == 2 else ():
+        link = OfLink(source=source, target=target)
+        _add_pair(turn, Fact(subject=link, what=fact, bearing=bearing, about=about))
+
+
+def _add_pair(turn: Turn, fact: Fact) -> None:
+    """The newest of the same words stands: a pair that is told of again and again, for its job has
+    no other nodes, displaces no other pair."""
+    again = (fact.subject, fact.what, fact.about, fact.by)
+    others = (x for x in turn.facts if (x.subject, x.what, x.about, x.by) != again)
+    turn.put_facts(others)
+    turn.add_fact(fact)
+
+
+def meeting(turn: Turn, nodes: list[str]) -> list[str]:
+    """Those of the nodes that can all meet, as far as is known, in their order. Left out is who is
+    in most of the pairs; of two in as many the later one.
+    """
+    place = {node: k for k, node in enumerate(nodes)}
+    out: set[str] = set()
+    while left := [pair for pair in pairs_among(turn, place) if out.isdisjoint(pair)]:
+        often = Counter(node for pair in left for node in pair)
+        out.add(max(often, key=lambda node: (often[node], place[node])))
+    return [node for node in nodes if node not in out]
+
+
+def apart_from(turn: Turn, nodes: Iterable[str]) -> frozenset[str]:
+    """Who could not reach one of these, or be reached by it."""
+    known = set(nodes) if turn.apart else ()
+    ends = (pair for two in turn.apart for pair in (two, two[::-1]))
+    return frozenset(second for first, second in ends if first in known)
+
+
+def pairs_among(turn: Turn, nodes: Collection[str]) -> list[tuple[str, str]]:
+    """The pairs both of whose nodes are among these."""
+    return [pair for pair in turn.apart if pair[0] in nodes and pair[1] in nodes]
+
+
+def cut_off(turn: Turn, job: Job, fault: Fault) -> tuple[str, ...]:
+    """Two of its nodes that cannot reach each other: the fault says so, or it names nobody and that
+    was found before; () where there are none.
+    """
+    known = pairs_among(turn, job.nodes) if fault.node is None else []
+    told = [fault.apart] if set(fault.apart) <= set(job.nodes) else []
+    return next(filter(None, [*told, *known]), ())
+
+
+def say_pairs(turn: Turn, name: str, nodes: Collection[str]) -> None:
+    """Say which pairs the job has got with these nodes: there was no other choice."""
+    for first, second in pairs_among(turn, turn.jobs[name].nodes):
+        if first in nodes or second in nodes:
+            told = f"{first} and {second} could not reach each other lately"
+            turn.say(f"{told}, and no other node is free for {name}", name)

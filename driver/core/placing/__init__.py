@@ -1,1 +1,0 @@
-"""Which node gets which place: allocation, moves, evictions."""

@@ -1,1 +1,0 @@
-"""What a journal entry notes beside what happened, for who reads the journal alone. Pure."""
