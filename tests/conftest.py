@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 import structlog
+import warm_runs
 from costs import Costs
 from hypothesis import HealthCheck, settings
 
@@ -46,6 +47,9 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["HOLDFAST_WARM_DIR"] = "/nowhere"  # no run takes what a developer keeps warm
     os.environ.setdefault("GOGC", GOGC)
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", "/tmp")  # sockets need short paths (unix(7))
+    if not hasattr(config, "workerinput"):
+        warm_runs.make_room()
+        config.add_cleanup(warm_runs.end)
     if listed := config.getoption("slowest"):
         config.pluginmanager.register(Costs(listed))
     _tell_defects_plainly()

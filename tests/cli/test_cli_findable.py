@@ -8,6 +8,8 @@ from holdfast.cli.main import main
 from holdfast.cli.run.findable import why_not
 from holdfast.protocol import exitcodes
 
+pytestmark = pytest.mark.warm
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -10,7 +10,7 @@ import pytest
 from shells import Shell
 from waiting import DEADLINE_S, eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.warm]
 
 TRAINS = """
 import os, pathlib, time

@@ -11,7 +11,7 @@ from namespaces import own_mounts
 from shells import HOLDFAST, Shell, heard
 from waiting import DEADLINE_S, eventually
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.warm]
 
 PRINTS = """
 import sys, time

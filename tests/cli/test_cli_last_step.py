@@ -3,7 +3,7 @@
 import pytest
 from shells import Shell
 
-pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.warm]
 
 TRAINS = """
 import pathlib, shutil, sys

@@ -23,7 +23,7 @@ from holdfast.lab.stores.hdfs import Hdfs
 from holdfast.lab.stores.s3 import S3
 from holdfast.protocol.messages import Stored
 
-pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.slow, pytest.mark.warm]
 
 TRAINS = """
 import os, pathlib, time

@@ -10,6 +10,8 @@ from shells import Shell, heard
 
 from holdfast.cli.output import table
 
+pytestmark = pytest.mark.warm
+
 NAME = "pretraining-on-everything-a552"
 WHY = "three heartbeats were missed"
 

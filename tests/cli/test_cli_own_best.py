@@ -29,7 +29,7 @@ while not os.path.exists("end"):
 
 
 def test_a_driver_that_is_killed_does_not_forget_how_fast_its_job_was(tmp_path: Path) -> None:
-    with shell_in(tmp_path) as shell:
+    with shell_in(tmp_path, warm=True) as shell:
         shell.script("train.py", TRAINS)
         process = shell.start("run", "-n", "1", "train.py")
         heard(process, "rank here")

@@ -12,7 +12,7 @@ from waiting import DEADLINE_S
 
 from holdfast.protocol import exitcodes
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.warm]
 
 WRONG = """
 import sys

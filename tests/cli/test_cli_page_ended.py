@@ -9,7 +9,7 @@ from tests.cli.test_cli_page import address
 
 from holdfast.protocol.paths import RunPaths
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.warm]
 
 TRAIN = """
 import time

@@ -16,7 +16,7 @@ from holdfast.page import status
 from holdfast.protocol import exitcodes
 from holdfast.protocol.collectives import environment
 
-pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.warm]
 
 MEETS = """
 import json, os, pathlib

@@ -14,6 +14,8 @@ from waiting import DEADLINE_S, eventually
 from holdfast.cli.errors import Stopped
 from holdfast.cli.run.screen import STDERR, STDOUT, Screen
 
+pytestmark = pytest.mark.warm
+
 Act = Callable[[Screen], None]
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from shells import Shell
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.warm]
 
 TRAINS = """
 import os, signal, time, torch, torch.distributed as dist

@@ -14,7 +14,7 @@ from holdfast.checkpoint.fetch import whole
 from holdfast.checkpoint.stores.file import FileStore
 from holdfast.protocol.messages import Stored
 
-pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.warm]
 
 TRAINS = """
 import pathlib, time

@@ -15,6 +15,8 @@ from holdfast.cli.run.tails import Output
 from holdfast.cli.run.tracebacks import Once, uncaught
 from holdfast.protocol.paths import RunPaths
 
+pytestmark = pytest.mark.warm
+
 RAISE = {
     "lines": "raise RuntimeError('a\\n  b\\n\\nc')",
     "chain": "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError('k') from e",

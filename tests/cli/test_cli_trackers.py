@@ -15,7 +15,7 @@ from shells import Shell
 from tracked import WandbRun
 from waiting import eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.slow, pytest.mark.warm]
 for library in ("mlflow", "tensorboard", "wandb"):
     pytest.importorskip(library, reason=f"{library} is not installed")
 

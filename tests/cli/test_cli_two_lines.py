@@ -12,7 +12,7 @@ import pytest
 from shells import Shell
 from waiting import eventually
 
-pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.slow, pytest.mark.warm]
 
 PLAIN = """
 import hashlib, os, sys, torch, torch.distributed as dist

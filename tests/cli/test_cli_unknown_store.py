@@ -14,7 +14,7 @@ from waiting import DEADLINE_S, eventually
 
 from holdfast.checkpoint.layout import MANIFEST, folder_name
 
-pytestmark = [pytest.mark.cluster, pytest.mark.torch]
+pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.warm]
 
 TRAINS = """
 import os, pathlib, time

@@ -5,7 +5,7 @@ import re
 import pytest
 from shells import Shell
 
-pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.slow, pytest.mark.warm]
 
 SCRIPT = """
 import os, sys, torch, torch.distributed as dist

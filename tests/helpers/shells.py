@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import warm_runs
 from waiting import DEADLINE_S, eventually
 
 from holdfast.cli.main import main
@@ -23,10 +24,11 @@ HOLDFAST = [sys.executable, "-m", "holdfast.cli"]
 
 
 class Shell:
-    """A folder to type `holdfast` in."""
+    """A folder to type `holdfast` in; `warm`: its runs come from the session's fork server."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, warm: bool = False) -> None:
         self.folder = folder
+        self.warm = warm
         self.told: dict[str, str] = {}
         """More of the environment, beside what this process has."""
         self.through: tuple[str, ...] = ()
@@ -70,6 +72,8 @@ class Shell:
         environment = os.environ | {"HOLDFAST_TEST_FOLDER": str(self.folder), "COLUMNS": "200"}
         for name in NOT_INHERITED:
             environment.pop(name, None)
+        if self.warm:
+            environment |= warm_runs.environment()
         environment |= self.told
         process = subprocess.Popen(
             [*self.through, *HOLDFAST, *words],
@@ -90,12 +94,15 @@ class Shell:
         return run
 
     def leftovers(self) -> list[str]:
-        """Live processes that were started from here, told by the environment they inherited."""
-        mark = ("HOLDFAST_TEST_FOLDER", str(self.folder))
+        """Live processes that were started from here, told by the environment they inherited, or
+        where they were forked, by their working directory.
+        """
+        mark, here = ("HOLDFAST_TEST_FOLDER", str(self.folder)), str(self.folder)
         found = []
         for process in psutil.process_iter():
             try:
-                if mark in process.environ().items() and process.status() != "zombie":
+                ours = mark in process.environ().items() or process.cwd() == here
+                if ours and process.status() != "zombie":
                     found.append(" ".join(process.cmdline()))
             except (psutil.NoSuchProcess, psutil.AccessDenied):
                 continue
@@ -121,9 +128,9 @@ def heard(process: "subprocess.Popen[str]", what: str) -> str:
 
 
 @contextmanager
-def shell_in(folder: Path) -> Iterator[Shell]:
+def shell_in(folder: Path, *, warm: bool = False) -> Iterator[Shell]:
     """Whatever was typed there has ended, and left nothing, at the end."""
-    made = Shell(folder)
+    made = Shell(folder, warm=warm)
     try:
         yield made
     finally:
