@@ -105,11 +105,12 @@ class Deadlines:
         self._due: dict[_Subject, float] = {}
         self._heap: list[tuple[float, _Subject]] = []
         self._tried: dict[str, None] = {}  # nodes that are tested, or wait for it
+        self._next_s: tuple[float | None] | None = None  # once it was asked for
         self.follow(state, state.jobs, state.nodes)
 
     def follow(self, state: State, jobs: Iterable[str], nodes: Iterable[str]) -> None:
         """The state is now this one, and of no others than these jobs and nodes it has changed."""
-        self._state = state
+        self._state, self._next_s = state, None
         for name in jobs:
             job = state.jobs.get(name)
             self._put(("job", name), of_job(job) if job is not None else ())
@@ -121,6 +122,11 @@ class Deadlines:
 
     def next_s(self) -> float | None:
         """As `next_deadline` of the state that was followed last."""
+        if self._next_s is None:
+            self._next_s = (self._first_s(),)
+        return self._next_s[0]
+
+    def _first_s(self) -> float | None:
         while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         tried = {name: self._state.nodes[name] for name in self._tried}

@@ -30,6 +30,8 @@ def following(nodes: Mapping[str, Node], exams: Mapping[str, Exam], brake: Brake
     """Whose tests come next, of those that can be tested now: every suspect's, and those of the
     evicted one after another, none while the brake is on."""
     out = [node for node in nodes.values() if not isinstance(node.trust, Trusted)]
+    if not out:  # as nearly always, and this is asked at each event
+        return []
     can = sorted(filter(_can, out), key=lambda node: (due_s(node) or 0.0, node.name))
     suspects = [node for node in can if not (node.quarantined or _waits(node, exams))]
     busy = any(node.quarantined and isinstance(node.holding, Lent) for node in out)
