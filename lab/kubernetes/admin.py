@@ -21,7 +21,7 @@ TOKEN_S = 4 * 3600
 
 class Admin:
     """`_http` reaches the API server as its admin. What it refuses raises `KubectlFailed`, with
-    the sentence that kubectl would say.
+    what it says.
     """
 
     _http: httpx.Client
