@@ -59,7 +59,8 @@ class Admin:
         may_lack: bool = False,
     ) -> Object:
         headers = {"Content-Type": written_as}
-        answer = self._http.request(method, path, content=json.dumps(document), headers=headers)
+        content = json.dumps(document, ensure_ascii=False).encode()  # an escape of two halves is no YAML
+        answer = self._http.request(method, path, content=content, headers=headers)
         if may_lack and answer.status_code == httpx.codes.NOT_FOUND:
             return {}
         if answer.is_error:

@@ -61,7 +61,7 @@ def test_what_is_asked_of_it_without_kubectl_is_so(plane: ControlPlane) -> None:
     assert "unschedulable" not in plane.read(at)["spec"], "what is applied no more is taken back"
     plane.patch(at, {"metadata": {"labels": {"asked": "yes"}}})
     assert plane.read(at)["metadata"]["labels"]["asked"] == "yes"
-    with pytest.raises(KubectlFailed, match="spec.odd: field not declared"):
+    with pytest.raises(KubectlFailed, match=r"spec\.odd: field not declared"):
         plane.apply(at, {**node, "spec": {"odd": 1}})
     for _ in range(2):
         plane.delete(at)
