@@ -59,7 +59,7 @@ class Admin:
         may_lack: bool = False,
     ) -> Object:
         headers = {"Content-Type": written_as}
-        content = json.dumps(document, ensure_ascii=False).encode()  # an escape of two halves is no YAML
+        content = json.dumps(document, ensure_ascii=False).encode()  # YAML knows no escaped halves
         answer = self._http.request(method, path, content=content, headers=headers)
         if may_lack and answer.status_code == httpx.codes.NOT_FOUND:
             return {}
