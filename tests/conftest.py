@@ -85,15 +85,23 @@ ALONE = {"driver", "protocol"}
 
 
 FIRST = "kubernetes"
-"""The folder whose workers share a control plane each, which ends with the last test of it."""
+"""The folder whose workers share a control plane each, which ends with the last test of it, and
+the mark of tests that need one: those of other folders start one of their own, and come before.
+"""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what runs without torch; begin with the files in which a slow test is, but do not leave
-    the folder that shares a control plane in between.
+    the folder that shares a control plane in between; what starts one itself begins before it.
     """
     for item in items:
         if item.path.parent.name in ALONE and not item.get_closest_marker("torch"):
             item.add_marker("alone")
     slow = {item.path for item in items if item.get_closest_marker("slow")}
-    items.sort(key=lambda item: (item.path.parent.name != FIRST, item.path not in slow))
+    first = {item.path for item in items if item.get_closest_marker(FIRST)}
+
+    def place(item: pytest.Item) -> tuple[bool, bool]:
+        begun = item.path.parent.name == FIRST or item.path in first
+        return not begun, item.path not in slow
+
+    items.sort(key=place)

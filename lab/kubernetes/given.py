@@ -24,9 +24,10 @@ import httpx
 from holdfast.kit.clock import SystemClock
 from holdfast.kit.files import check_socket_path, listens_at, private_folder
 from holdfast.lab.kubernetes import kubeconfigs
+from holdfast.lab.kubernetes.admin import Admin
 from holdfast.lab.kubernetes.kubeconfigs import Unusable
 from holdfast.lab.kubernetes.kubectl import KubectlFailed, kubectl, words
-from holdfast.lab.kubernetes.plane import TOKEN, ControlPlane
+from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.lab.kubernetes.process import Process
 
 KUBECONFIG = "HOLDFAST_TEST_KUBECONFIG"
@@ -41,7 +42,7 @@ class NotPossible(Exception):
     """A given cluster does not let us do this; only a control plane of our own does."""
 
 
-class GivenCluster:
+class GivenCluster(Admin):
     """The cluster of a kubeconfig, in the place of a `ControlPlane`.
 
     `folder` has the identities while it is used; kubectl's own file is only read.
@@ -114,13 +115,12 @@ class GivenCluster:
 
     def as_account(self, namespace: str, name: str, *, url: str = "") -> Path:
         """`url`: somebody before it, who shows a `certificate` of ours."""
-        token = self.kubectl("-n", namespace, "create", "token", name, f"--duration={TOKEN}")
         ours = {"server": url, "certificate-authority": str(self._folder / "ca.crt")}
         return kubeconfigs.write(
             self._folder / f"{name}.yaml",
             cluster=ours if url else self._cluster,
             user=name,
-            who={"token": token.strip()},
+            who={"token": self.token(namespace, name)},
         )
 
     def certificate(self, name: str, hosts: Sequence[str]) -> tuple[Path, Path]:

@@ -24,6 +24,7 @@ import httpx
 from holdfast.keeper import processes
 from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes import flags
+from holdfast.lab.kubernetes.admin import Admin
 from holdfast.lab.kubernetes.flags import HOST, SERVICE_IP, Places
 from holdfast.lab.kubernetes.identities import Identities
 from holdfast.lab.kubernetes.kubectl import KubectlFailed as KubectlFailed
@@ -52,8 +53,6 @@ DNS = ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"
 READY_WITHIN_S = 120.0
 ANSWERS_WITHIN_S = 60.0
 """As long as kubectl is given: on a busy machine an API server may stand still for seconds."""
-TOKEN = "4h"
-"""How long a token of a service account is good that we ask for."""
 LOOK_S = 0.05
 
 
@@ -61,7 +60,7 @@ class NotReady(Exception):
     """The control plane, or a part of it, did not come up; the message has the end of its log."""
 
 
-class ControlPlane:
+class ControlPlane(Admin):
     """One control plane. `also_at`: further addresses under which nodes reach its API server.
 
     `grace_s`: how long a node may be silent before it is NotReady. `audit_policy`: what the audit
@@ -99,7 +98,9 @@ class ControlPlane:
         self._identities.server("service-accounts", ["service-accounts"])
         for name, (user, groups) in USERS.items():
             self.kubeconfig(user, groups, name=name)
-        self._http = httpx.Client(verify=self._trust(), trust_env=False, timeout=ANSWERS_WITHIN_S)
+        self._http = httpx.Client(
+            base_url=self.url, verify=self._trust(), trust_env=False, timeout=ANSWERS_WITHIN_S
+        )
         try:
             for component in COMPONENTS:
                 self.start(component)
@@ -130,8 +131,8 @@ class ControlPlane:
 
     def as_account(self, namespace: str, name: str, *, url: str = "") -> Path:
         """A kubeconfig for a service account with a token of its own, as its pods have one."""
-        token = self.kubectl("-n", namespace, "create", "token", name, f"--duration={TOKEN}")
-        return self._identities.with_token(name, token.strip(), url=url or self.url)
+        token = self.token(namespace, name)
+        return self._identities.with_token(name, token, url=url or self.url)
 
     def certificate(self, name: str, hosts: Sequence[str]) -> tuple[Path, Path]:
         """Certificate and key, of our authority, for whoever else answers at `hosts`."""

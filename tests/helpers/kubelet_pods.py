@@ -35,7 +35,8 @@ class Pods:
         container = {"name": "main", "image": "busybox", "command": ["sh", "-c", script]}
         container |= spec.pop("container", {})
         spec = {"containers": [container], "automountServiceAccountToken": False, **spec}
-        self.apply({"kind": "Pod", "metadata": {"name": name}, "spec": spec})
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+        self._plane.apply(paths.pods("default", name), pod)
         self._names.append(name)
 
     def apply(self, manifest: dict[str, Any]) -> None:
@@ -77,7 +78,7 @@ class Pods:
 
     def end(self) -> None:
         for name in self._names:
-            self.delete(name, "--ignore-not-found", "--grace-period=1")
+            self._plane.delete(paths.pods("default", name), grace_s=1)
         for name in self._names:
             eventually(lambda name=name: self.get(name) is None, f"{name} is gone")
 

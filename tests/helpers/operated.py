@@ -75,11 +75,13 @@ class Operated:
         }
 
     def apply(self, name: str, **spec: Any) -> None:
-        self.plane.kubectl("apply", "-f", "-", input=json.dumps(self.document(name, **spec)))
+        self.plane.apply(self._at(name), self.document(name, **spec))
 
     def patch(self, name: str, **spec: Any) -> None:
-        patch = json.dumps({"spec": spec})
-        self.kubectl("patch", "tj", name, "--type=merge", "-p", patch)
+        self.plane.patch(self._at(name), {"spec": spec})
+
+    def _at(self, name: str) -> str:
+        return paths.training_jobs(self.namespace, name)
 
     def kubectl(self, *words: str, namespace: str = "", input: str = "") -> str:  # noqa: A002
         return self.plane.kubectl("-n", namespace or self.namespace, *words, input=input)
@@ -91,7 +93,7 @@ class Operated:
         return found
 
     def status(self, name: str) -> dict[str, Any]:
-        job = self.plane.read(paths.training_jobs(self.namespace, name))
+        job = self.plane.read(self._at(name))
         found: dict[str, Any] = job.get("status", {})
         return found
 
@@ -120,9 +122,22 @@ class Operated:
 
         return eventually(having_nodes, f"{count} pods of {job} have nodes") or []
 
+    def delete(self, job: str = "") -> None:
+        """The job, or all of them, and wait until there is none."""
+        self.plane.delete(self._at(job))
+        eventually(lambda: not self._there(job), f"{job or 'every job'} is gone")
+
+    def _there(self, job: str) -> bool:
+        found = self.plane.read(self._at(job))
+        return bool(found.get("items", found))
+
+    def end_pods(self) -> None:
+        """All of them, at once, as kubelets would."""
+        self.plane.delete(paths.pods(self.namespace), grace_s=0)
+
     def clear(self, job: str) -> None:
         """Delete the job and wait until nothing of it is left."""
-        self.kubectl("delete", "tj", job, "--ignore-not-found")
+        self.delete(job)
         eventually(lambda: not self.pods(job), f"no pod of {job} is left")
 
 
@@ -143,7 +158,7 @@ def operated(
     once the namespace is there, else of an administrator; `before`: what the names of the nodes
     begin with.
     """
-    plane.kubectl("create", "namespace", name)
+    plane.make_namespace(name)
     called = [f"{before}{name}-{number + 1}" for number in range(nodes)]
     try:
         config = who() if callable(who) else who
@@ -159,7 +174,7 @@ def operated(
             finally:
                 driven.driver.end()
     finally:
-        plane.kubectl("delete", "namespace", name, "--wait=false")
+        plane.delete(paths.namespaces(name))
 
 
 class Kept:

@@ -67,12 +67,15 @@ class Stage:
         spec = {"nodes": 2, "ranksPerNode": 2, "command": command, "pod": pod, **more}
         document = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "TrainingJob"}
         document |= {"metadata": {"name": job}, "spec": spec}
-        self.kubectl("apply", "-f", "-", input=json.dumps(document))
+        self.plane.apply(paths.training_jobs(self.namespace, job), document)
 
     def runs(self, job: str, **more: Any) -> None:
         """Have it made, and return once it runs."""
         self.made(job, FOR_EVER, **more)
         eventually(lambda: self.phase(job) == "Running", f"{job} runs")
+
+    def suspend(self, job: str) -> None:
+        self.plane.patch(paths.training_jobs(self.namespace, job), {"spec": {"suspend": True}})
 
     def object(self, job: str) -> Object:
         return self.plane.read(paths.training_jobs(self.namespace, job))
@@ -159,7 +162,7 @@ def _running(stage: Stage, job: str) -> Iterator[None]:
 def _suspending(stage: Stage, job: str) -> Iterator[None]:
     stage.made(job, ["python", "-c", DEAF], timeouts={"graceS": GRACE_S})
     eventually(lambda: len([*stage.shared.glob("deaf-*")]) == RANKS, "no rank hears SIGTERM")
-    stage.kubectl("patch", "tj", job, "--type=merge", "-p", '{"spec": {"suspend": true}}')
+    stage.suspend(job)
     yield
 
 
@@ -189,7 +192,7 @@ def _restoring(stage: Stage, job: str) -> Iterator[None]:
 
 def _suspended(stage: Stage, job: str) -> Iterator[None]:
     stage.runs(job)
-    stage.kubectl("patch", "tj", job, "--type=merge", "-p", '{"spec": {"suspend": true}}')
+    stage.suspend(job)
     yield
 
 

@@ -16,6 +16,7 @@ from holdfast.driver.formats.encode import decode
 from holdfast.driver.ports import Entry, Kept, PermanentError
 from holdfast.driver.settings import Settings
 from holdfast.kit.supervise import Child, Lifeline
+from holdfast.kubeapi import paths
 from holdfast.lab.emulator.kubelet.joined import Joined
 from holdfast.lab.emulator.namespaces import Kind, best_kind
 from holdfast.lab.emulator.nodes import DRIVER_URL
@@ -50,9 +51,8 @@ def shipped_driver(
     """
     if best_kind()[0] is Kind.LOOPBACK:
         pytest.skip(f"no namespaces here: {best_kind()[1]}")
-    for manifest in MANIFESTS:
-        plane.kubectl("apply", "-f", str(BASE / manifest))
-    plane.kubectl("create", "namespace", namespace)
+    plane.kubectl("apply", *(f"--filename={BASE / manifest}" for manifest in MANIFESTS))
+    plane.make_namespace(namespace)
     state = folder / "driver"
     words = ["--state", str(state), "--cluster", "kubernetes", "--namespace", namespace]
     words += ["--kubeconfig", str(plane.as_account(*ACCOUNT)), "--driver-urls", DRIVER_URL]
@@ -69,10 +69,9 @@ def shipped_driver(
             yield joined
         finally:
             RUNNING.remove(folder)
-            plane.kubectl("delete", "namespace", namespace, "--wait=false")
+            plane.delete(paths.namespaces(namespace))
             supervised.end()
-            pods = ("-n", namespace, "delete", "pods", "--all")  # their nodes' names come again
-            plane.kubectl(*pods, "--force", "--grace-period=0", "--wait=false")
+            plane.delete(paths.pods(namespace), grace_s=0)  # their nodes' names come again
     left = joined.leftovers()
     assert left.count == 0, left
 

@@ -4,7 +4,6 @@ Used by tests of their life. Their journal is in a PostgreSQL of the tests, whic
 beside them, of whatever version they are.
 """
 
-import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -159,7 +158,7 @@ def _no_driver_is_left(plane: ControlPlane) -> bool:
 
 
 def apply_job(plane: ControlPlane, name: str, namespace: str = "default", **spec: Any) -> None:
-    """Make a TrainingJob, as with kubectl."""
+    """Make a TrainingJob."""
     document = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "TrainingJob"}
     document |= {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
-    plane.kubectl("apply", "-f", "-", input=json.dumps(document))
+    plane.apply(paths.training_jobs(namespace, name), document)

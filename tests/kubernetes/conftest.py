@@ -121,7 +121,7 @@ def _possible() -> Generator[None, None, None]:
 @pytest.fixture
 async def trial(crd, request) -> AsyncIterator[Trial]:
     namespace = f"trial-{abs(hash(request.node.name)) % 10**8}"
-    crd.kubectl("create", "namespace", namespace)
+    crd.make_namespace(namespace)
     async with Client.from_kubeconfig(crd.admin, user_agent="tests") as client:
         made = Trial(client, namespace)
         for job in JOBS:
@@ -137,4 +137,4 @@ async def trial(crd, request) -> AsyncIterator[Trial]:
         keeping.cancel()
         await asyncio.wait([keeping])
         await made.nodes.remove()
-        crd.kubectl("delete", "namespace", namespace, "--wait=false")
+        crd.delete(paths.namespaces(namespace))

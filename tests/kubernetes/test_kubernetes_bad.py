@@ -42,7 +42,7 @@ def having(bad: Operated, kind: str, name: str, spec: dict[str, Any]) -> Iterato
 def nothing_is_left(bad: Operated) -> Iterator[None]:
     """Of the jobs of a test, whatever became of it."""
     yield
-    bad.kubectl("delete", "tj", "--all")
+    bad.delete()
 
     def staying() -> list[str]:
         found = (each["metadata"] for each in bad.get("pods")["items"])
@@ -95,7 +95,7 @@ def test_two_jobs_that_need_the_last_node_are_one_that_has_all_and_one_that_has_
     )
     assert len(bad.bound(first, 2)) == 2
     assert bad.pods(other) == {}
-    bad.kubectl("delete", "tj", first)
+    bad.delete(first)
     bad.until(other, lambda status: said(status, "Allocated") == "True", "the other has them")
 
 

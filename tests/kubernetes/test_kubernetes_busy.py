@@ -28,8 +28,8 @@ def busy(crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         crd.kubectl("apply", "-f", PRIORITIES)
         driven.start()  # it lists what is there before it asks for a node
         yield driven
-        driven.kubectl("delete", "tj", "--all")
-        driven.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+        driven.delete()
+        driven.end_pods()
         crd.kubectl("delete", "-f", PRIORITIES)
 
 

@@ -10,9 +10,7 @@ from holdfast.lab.emulator.namespaces import Kind, best_kind
 from holdfast.lab.kubernetes.plane import ControlPlane
 
 pytestmark = [
-    pytest.mark.kubernetes,
-    pytest.mark.cluster,
-    pytest.mark.torch,
+    *(pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.torch, pytest.mark.slow),
     pytest.mark.timeout(400),
 ]
 

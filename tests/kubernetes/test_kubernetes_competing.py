@@ -24,7 +24,7 @@ from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed
 pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
 
 NODES = 4
-LOOK_S = 0.1
+LOOK_S = 0.3
 SAID_LATE_S = 5.0
 """How long a status may say what was so: a pod can be gone before the driver hears of it."""
 CHURN_S = 20.0
@@ -42,14 +42,23 @@ def fleet(crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture(autouse=True)
 def cleared(fleet: Operated) -> Iterator[None]:
     yield
-    fleet.kubectl("delete", "tj,quota", "--all")
-    fleet.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+    fleet.delete()
+    fleet.kubectl("delete", "quota", "--all")
+    fleet.end_pods()
     eventually(lambda: not all_pods(fleet), "no pod is left")
 
 
 def all_pods(fleet: Operated) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = fleet.plane.read(paths.pods(fleet.namespace))["items"]
     return found
+
+
+def end_pod(fleet: Operated, name: str) -> None:
+    fleet.plane.delete(paths.pods(fleet.namespace, name), grace_s=0)
+
+
+def make_pod(fleet: Operated, pod: dict[str, Any]) -> None:
+    fleet.plane.apply(paths.pods(fleet.namespace, pod["metadata"]["name"]), pod)
 
 
 def held(fleet: Operated) -> dict[str, int]:
@@ -115,10 +124,9 @@ class Lookout:
     def _end_pods(self) -> None:
         """As their kubelets would: what is being deleted is gone."""
         pods = (pod["metadata"] for pod in all_pods(self._fleet))
-        gone = [each["name"] for each in pods if "deletionTimestamp" in each]
-        words = ("--force", "--grace-period=0", "--ignore-not-found", "--wait=false")
-        if gone:
-            self._fleet.kubectl("delete", "pods", *gone, *words)
+        for each in pods:
+            if "deletionTimestamp" in each:
+                end_pod(self._fleet, each["name"])
 
 
 def whole(fleet: Operated, wanted: int) -> set[str]:
@@ -136,7 +144,7 @@ def goes_first(fleet: Operated, names: set[str]) -> str:
         )
         assert said(fleet.status(other), "Allocated") != "True"
     assert set(held(fleet)) == {first}
-    fleet.kubectl("delete", "tj", first)
+    fleet.delete(first)
     eventually(lambda: first not in held(fleet), "its nodes are free")
     return first
 
@@ -168,10 +176,10 @@ def test_jobs_of_uneven_nodes_each_get_such_as_have_room_and_wait_for_those_who_
         assert on == {"compete-1", "compete-2"}
         fleet.apply("other", nodes=2, pod=wants(cpu="1", device="1"))
         fleet.until("other", lambda status: "device has 2" in status.get("message", ""), "why")
-        fleet.kubectl("delete", "tj", "large")
+        fleet.delete("large")
         eventually(lambda: whole(fleet, 2) == {"device"}, "it has ended")
         assert "other" not in held(fleet), "what is free has no device"
-        fleet.kubectl("delete", "tj", "device")
+        fleet.delete("device")
         eventually(lambda: whole(fleet, 2) == {"other"}, "its turn")
     assert lookout.wrong == set()
 
@@ -188,7 +196,7 @@ def test_of_jobs_over_their_quota_one_has_all_its_pods_and_the_other_none(fleet:
         fleet.until(
             other, lambda status: "exceeded quota: three" in status.get("message", ""), "why"
         )
-        fleet.kubectl("delete", "tj", first)
+        fleet.delete(first)
         eventually(lambda: whole(fleet, 2) == {other}, "its turn")
     assert lookout.wrong == set()
 
@@ -219,10 +227,9 @@ def sized(fleet: Operated, *, small: int) -> Iterator[None]:
 
     def have(cpu: str, device: str) -> None:
         holds = {"cpu": cpu, DEVICE: device}
-        patch = json.dumps({"status": {"capacity": holds, "allocatable": holds}})
         for node in nodes:
-            words = ("patch", "node", node, "--subresource=status", "--type=merge", "-p", patch)
-            fleet.kubectl(*words)
+            change = {"status": {"capacity": holds, "allocatable": holds}}
+            fleet.plane.patch(paths.nodes(node, "status"), change)
 
     have("2", "1")
     try:
@@ -242,13 +249,13 @@ def coming_and_going(fleet: Operated) -> Iterator[None]:
                 return
             nodes = rng.sample(range(1, NODES + 1), NODES - 1)
             theirs = [other(f"other-{number}-{place}", f"compete-{place}") for place in nodes]
-            document = {"apiVersion": "v1", "kind": "List", "items": theirs}
-            with suppress(KubectlFailed):
-                fleet.kubectl("create", "-f", "-", input=json.dumps(document))
+            for pod in theirs:
+                with suppress(httpx.HTTPError, KubectlFailed):
+                    make_pod(fleet, pod)
             over.wait(rng.uniform(0.0, 2.0))
-            words = ("--force", "--grace-period=0", "--ignore-not-found", "--wait=false")
-            with suppress(KubectlFailed):
-                fleet.kubectl("delete", "pods", *(p["metadata"]["name"] for p in theirs), *words)
+            for pod in theirs:
+                with suppress(httpx.HTTPError, KubectlFailed):
+                    end_pod(fleet, pod["metadata"]["name"])
             over.wait(rng.uniform(0.0, 0.5))
 
     thread = threading.Thread(target=come_and_go)
@@ -275,15 +282,15 @@ def test_a_job_whose_pod_was_pushed_off_gives_all_its_nodes_back_and_another_has
         eventually(lambda: held(fleet) == {"low": 4}, "it has all")
         pushy = other("pushy", "")
         pushy["spec"] |= {"priorityClassName": above}
-        fleet.kubectl("create", "-f", "-", input=json.dumps(pushy))
+        make_pod(fleet, pushy)
         eventually(lambda: held(fleet).get("low", 0) < 4, "one of its pods is taken")
         fleet.apply("small", nodes=2, pod=HALF)
         eventually(lambda: held(fleet) == {"small": 2}, "what is left has another")
         fleet.until(
             "low", lambda status: "small has 2" in status.get("message", ""), "whom it waits for"
         )
-        fleet.kubectl("delete", "pod", "pushy", "--force", "--grace-period=0")
-        fleet.kubectl("delete", "tj", "small")
+        end_pod(fleet, "pushy")
+        fleet.delete("small")
         eventually(lambda: held(fleet) == {"low": 4}, "it has all again")
     assert lookout.wrong == set()
 

@@ -19,7 +19,10 @@ from holdfast.lab.kubernetes.kubectl import kubectl
 from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.lab.on_kubernetes import KubernetesLab
 
-pytestmark = [pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.timeout(900)]
+pytestmark = [
+    *(pytest.mark.kubernetes, pytest.mark.cluster, pytest.mark.slow),
+    pytest.mark.timeout(900),
+]
 
 OTHERS = """\
 apiVersion: apps/v1

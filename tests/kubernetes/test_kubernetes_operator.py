@@ -1,4 +1,4 @@
-"""A driver process on a real API server, as people use it: with kubectl alone.
+"""A driver process on a real API server, as people use it: by objects alone.
 
 Its nodes are Node objects without machines, so pods are bound and never run.
 """

@@ -14,6 +14,7 @@ import pytest
 from waiting import DEADLINE_S, eventually
 
 from holdfast.keeper import processes
+from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes.build import NotHere
 from holdfast.lab.kubernetes.fake import FAKE, FakeNodes
 from holdfast.lab.kubernetes.kubectl import KubectlFailed, kubectl
@@ -48,6 +49,24 @@ def test_a_nodes_identity_is_that_node_and_no_other(plane: ControlPlane) -> None
     with pytest.raises(KubectlFailed, match=r"own-1.*cannot list resource .secrets"):
         kubectl(me, ["get", "secrets", "-A"])
     plane.kubectl("delete", "node", "own-1")
+
+
+def test_what_is_asked_of_it_without_kubectl_is_so(plane: ControlPlane) -> None:
+    """Made, changed, refused with what it says, deleted; what is gone may be deleted."""
+    plane.make_namespace("asked")
+    at = paths.nodes("asked-1")
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "asked-1"}}
+    plane.apply(at, {**node, "spec": {"unschedulable": True}})
+    plane.apply(at, node)
+    assert "unschedulable" not in plane.read(at)["spec"], "what is applied no more is taken back"
+    plane.patch(at, {"metadata": {"labels": {"asked": "yes"}}})
+    assert plane.read(at)["metadata"]["labels"]["asked"] == "yes"
+    with pytest.raises(KubectlFailed, match=r"spec\.odd: field not declared"):
+        plane.apply(at, {**node, "spec": {"odd": 1}})
+    for _ in range(2):
+        plane.delete(at)
+    assert plane.read(at) == {}
+    plane.delete(paths.namespaces("asked"))
 
 
 def test_the_audit_log_says_who_wrote_what_and_by_which_right(plane: ControlPlane) -> None:

@@ -20,7 +20,7 @@ from holdfast.kubeapi import paths
 from holdfast.lab.kubernetes import flags
 from holdfast.lab.kubernetes.plane import ControlPlane, KubectlFailed
 
-pytestmark = pytest.mark.kubernetes
+pytestmark = [pytest.mark.kubernetes, pytest.mark.slow]
 
 RUNS = ("Deployment", "Service", "PodDisruptionBudget", "NetworkPolicy")
 """Kinds of the overlay that are of its pods; the driver is a process here."""
@@ -70,8 +70,8 @@ def grouped(crd: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def the_room_is_free(grouped: Operated) -> Iterator[None]:
     """Afterwards: no kubelet is there to end a pod that has a node."""
     yield
-    grouped.kubectl("delete", "tj", "--all")
-    grouped.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+    grouped.delete()
+    grouped.end_pods()
 
 
 def test_none_is_placed_while_a_pod_of_others_has_the_room_of_one(grouped: Operated) -> None:
@@ -99,7 +99,7 @@ def test_each_start_has_a_group_of_its_own(grouped: Operated) -> None:
     grouped.apply("again", nodes=2)
     first = names_of(grouped.bound("again", 2))
     (group,) = groups(grouped, "again")
-    grouped.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")
+    grouped.end_pods()
 
     def another() -> bool:
         found = groups(grouped, "again")
@@ -116,9 +116,9 @@ def test_a_job_that_is_deleted_takes_its_group_with_it(grouped: Operated) -> Non
     grouped.apply("over", nodes=2)
     grouped.bound("over", 2)
     assert len(groups(grouped, "over")) == 1
-    grouped.kubectl("delete", "tj", "over")
+    grouped.delete("over")
     eventually(lambda: not grouped.pods("over"), "its pods are to go")
-    grouped.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")  # as kubelets would
+    grouped.end_pods()  # as kubelets would
     eventually(lambda: not groups(grouped, "over"), "its group is gone")
 
 

@@ -37,14 +37,13 @@ pytestmark = [
 ]
 
 NAMESPACE, JOB = "uninstalled", "trains"
+SPACES = (NAMESPACE, "holdfast")
 DISTRUSTED = "node-2"
 OF_OTHERS = "default"
 """A namespace that stays, and that the driver does not see: the pod of a trial there is the test's.
 """
 ORDERS = 4
 """Permutations of some twenty pieces that are tried, the same ones each time."""
-UNKNOWN = ("no matches for kind", "doesn't have a resource type")
-"""What kubectl says of a kind whose definition has gone before."""
 DELETED_WITHIN_S = 130.0
 """A little more than the grace of a pod, for which kubectl waits."""
 UNTAINTED = (f'taint "{names.TAINT}" not found',)
@@ -64,14 +63,14 @@ class Installed:
         self._parts += [_namespace(), _job()]
 
     def install(self) -> None:
-        self._kubectl("apply", *self._parts[:-1])
+        self._apply(*self._parts[:-1])
         self.plane.kubectl("wait", "--for=condition=Established", f"crd/trainingjobs.{names.GROUP}")
-        self._kubectl("apply", self._parts[-1])
+        self._apply(self._parts[-1])
         self.driver = self._driver()
         self.driver.spawn()
         eventually(lambda: self._phase() == "Running", "the job runs")
         self._distrust()
-        self._kubectl("apply", trial := self._trial())
+        self._apply(trial := self._trial())
         eventually(lambda: self._runs(trial), "the pod of its trial runs")
 
     def uninstall(self, order: Random) -> None:
@@ -81,10 +80,8 @@ class Installed:
         for part in order.sample(self._parts, len(self._parts)):
             if part["kind"] == "Deployment":
                 self.driver.end(signal.SIGKILL)
-            with suppressed(UNKNOWN):
-                self._kubectl("delete", part, more=("--ignore-not-found", "--wait=false"))
-        pods = ("-n", NAMESPACE, "delete", "pods", "--all")
-        self.plane.kubectl(*pods, "--grace-period=1", "--wait=false")
+            self.plane.delete(_at(part))
+        self.plane.delete(paths.pods(NAMESPACE), grace_s=1)
 
     def left(self) -> list[str]:
         """Objects of any kind that are ours, or that are being deleted."""
@@ -93,15 +90,19 @@ class Installed:
         found = json.loads(self.plane.kubectl("get", asked, "-A", "-o", "json"))["items"]
         return [f"{each['kind']} {each['metadata']['name']}" for each in found if _ours(each)]
 
+    def spaces_left(self) -> list[str]:
+        """Of our namespaces, which go last: `left` looks at every kind, and is dear."""
+        return [each for each in SPACES if self.plane.read(paths.namespaces(each))]
+
     def marked(self) -> list[str]:
         nodes = self.plane.read(paths.nodes())["items"]
         return [each["metadata"]["name"] for each in nodes if _marked(each)]
 
     # ------------------------------------------------------------ inside
 
-    def _kubectl(self, verb: str, *parts: Object, more: tuple[str, ...] = ()) -> None:
+    def _apply(self, *parts: Object) -> None:
         documents = json.dumps({"apiVersion": "v1", "kind": "List", "items": parts})
-        self.plane.kubectl(verb, *more, "-f", "-", input=documents)
+        self.plane.kubectl("apply", "-f", "-", input=documents)
 
     def _driver(self) -> DriverProcess:
         shutil.rmtree(state := self._folder / "driver", ignore_errors=True)
@@ -146,6 +147,16 @@ def suppressed(words: tuple[str, ...]) -> Iterator[None]:
             raise
 
 
+def _at(part: Object) -> str:
+    """Where it is at the API server."""
+    metadata, version = part["metadata"], part["apiVersion"]
+    within = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
+    kind = part["kind"].lower()
+    ending = {"y": "ies", "s": "ses"}.get(kind[-1], f"{kind[-1]}s")
+    base = "/api" if version == "v1" else "/apis"
+    return f"{base}/{version}{within}/{kind[:-1]}{ending}/{metadata['name']}"
+
+
 def _asleep(part: Object) -> Object:
     """The Deployment without pods: their driver is a process here."""
     if part["kind"] != "Deployment":
@@ -169,7 +180,7 @@ def _ours(each: Object) -> bool:
     """`holdfast:…` is what the laboratory lets its nodes do."""
     metadata = each["metadata"]
     called = re.match(r"holdfast(?!:)|.*\.holdfast\.dev$", metadata["name"])
-    within = metadata.get("namespace", "") in (NAMESPACE, "holdfast")
+    within = metadata.get("namespace", "") in SPACES
     return bool(called) or within or "deletionTimestamp" in metadata
 
 
@@ -213,6 +224,7 @@ def test_in_whatever_order_it_is_uninstalled_nothing_is_left_and_nothing_is_stuc
         installed.uninstall(Random(seed))
         trial = f"Pod {names.trial_name(DISTRUSTED, 1)}"
         with suppress(TimeoutError):
+            eventually(lambda: not installed.spaces_left(), "our namespaces are gone")
             eventually(lambda: installed.left() == [trial], "but for the trial nothing is left")
         assert installed.left() == [trial], "nothing else is left, and nothing is being deleted"
         for words in _documented(f"pods -A -l {names.TRIAL}"):
