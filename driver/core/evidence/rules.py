@@ -142,6 +142,8 @@ def node(case: Case) -> Answer:
     if not (case.suspected or points_at_node(case)):
         return Answer(False, words.no_sign(case))
     why = case.suspected or words.standing_out(case)
+    if how_to_leave(case) is None and cornered(case):
+        return Answer(True, f"{words.went_along(case)}, {NO_OTHER}, and the job gets no further")
     if how_to_leave(case) is None:
         return Answer(True, f"{why}; its tests found nothing, and {NO_OTHER}")
     return Answer(True, why)
@@ -171,12 +173,19 @@ def how_to_leave(case: Case) -> Act | None:
 
 def _may_be_the_place(case: Case) -> bool:
     """Whether all deaths on its node were at one site, so that they may as well come of its place:
-    with another place the node shows which, and no other node is needed. It is asked once."""
+    with another place the node shows which, and no other node is needed. It is done once, and
+    asked until what it would tell comes too late."""
     own = [fact for fact in case.past if fact.about.named == case.node]
-    asked = any(fact.done is Act.SWAP for fact in case.recurred)
+    swapped = any(fact.done is Act.SWAP for fact in case.recurred)
+    closed = swapped or len(case.recurred) >= USERS_DIED
     here = bool(own) and all(fact in case.recurred for fact in own)
-    closed = asked or case.suspected or case.last
-    return case.fault is FaultClass.DIED and here and not closed
+    return case.fault is FaultClass.DIED and here and not (closed or case.suspected or case.last)
+
+
+def cornered(case: Case) -> bool:
+    """Whether it went along with its node to another place, and all of it came on that node: where
+    the job may have no other it dies there whenever it is started."""
+    return case.went_along and case.all_on_node and len(case.recurred) >= USERS_DIED
 
 
 def _may_be_found(case: Case) -> bool:
