@@ -237,6 +237,15 @@ def test_a_version_is_gone_back_to_before_a_job_ends_for_a_node() -> None:
     assert chosen(table) == (Hypothesis.VERSION, Act.VERSION_BEFORE)
 
 
+def test_while_a_node_stands_out_its_faults_are_not_the_versions() -> None:
+    sites = [Site(words="SIGSEGV", step=step) for step in (3, 9, 17)]
+    facts = [past(site=site) for site in sites]
+    rates = {"rate": same.Rate(4, 1_200.0), "rate_before": same.Rate(0, 9 * age.HOUR_S)}
+    table = judge(case(FaultClass.DIED, *facts, ways=NOWHERE, before=1, **rates))
+    assert chosen(table) == (Hypothesis.NODE, Act.RESTART)
+    assert not why(table, Hypothesis.VERSION)[0]
+
+
 def test_places_that_were_not_swapped_are_asked_again_until_it_comes_too_late() -> None:
     not_done = past(site=HERE, done=Act.RESTART, held_for=Hypothesis.NODE)
     assert swaps(past(site=HERE), not_done).act is Act.SWAP

@@ -48,6 +48,14 @@ def test_its_last_step_is_in_the_store_before_places_change(swapped) -> None:
     assert (swapped.job.swaps, swapped.job.leaving) == ("", ())
 
 
+def test_to_be_asked_at_another_place_accuses_no_node(swapped) -> None:
+    own = swapped.state.nodes["n1"].record.facts
+    assert [(fact.done, fact.bearing) for fact in own] == [
+        (Act.RESTART, Bearing.CONTEXT),
+        (Act.SWAP, Bearing.CONTEXT),
+    ]
+
+
 def test_what_stays_at_its_place_moves_no_node_and_accuses_none(swapped) -> None:
     while swapped.phase is not Phase.FAILED:
         dies_at_7(swapped, 2)
