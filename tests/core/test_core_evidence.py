@@ -388,8 +388,21 @@ def test_what_kills_ranks_before_their_first_step_twice_is_what_they_started_fro
     assert chosen(table) == (Hypothesis.POINT, Act.STEP_BACK)
     points = [replace(fresh, step=40 - k) for k in range(STEPS_BACK)]
     again = [past(site=each, held_for=Hypothesis.POINT) for each in points]
-    older = judge(case(FaultClass.SAID, past(site=fresh), *again, site=fresh, restored=True))
+    now = replace(fresh, step=40 - STEPS_BACK)
+    older = judge(case(FaultClass.SAID, past(site=fresh), *again, site=now, restored=True))
     assert chosen(older) == (Hypothesis.USER, Act.GIVE_UP)
+
+
+def test_another_copy_of_a_step_is_no_older_one_and_clears_nothing() -> None:
+    fresh = replace(HERE, step=40, fresh=True)
+    copy = past(site=fresh, done=Act.STEP_BACK, held_for=Hypothesis.POINT)
+    again = case(FaultClass.DIED, past(site=fresh), copy, site=fresh, restored=True)
+    assert chosen(judge(again)) == (Hypothesis.POINT, Act.STEP_BACK)
+    table = judge(replace(again, site=replace(fresh, step=39)))
+    assert why(table, Hypothesis.POINT) == (
+        False,
+        "an older one led to the same, and all of it came on n1",
+    )
 
 
 def test_who_ends_with_exit_code_0_has_read_its_restore_point_well() -> None:

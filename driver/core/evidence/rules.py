@@ -98,7 +98,7 @@ def _not_of_the_start(case: Case) -> str:
 
 def _no_older_one(case: Case) -> str:
     """Why an older one is not tried."""
-    back = len({_start(fact) for fact in case.recurred if fact.held_for is Hypothesis.POINT})
+    back = len(_left_behind(case))
     if back >= STEPS_BACK:
         return f"{plural(back, 'older one')} led to the same"
     if back and node(case).open:
@@ -111,9 +111,13 @@ def _no_older_one(case: Case) -> str:
     return ""
 
 
-def _start(fact: Fact) -> int | None:
-    """The step that its ranks had started from: its copies in memory and store count once."""
-    return fact.about.site.step if fact.about.site is not None else None
+def _left_behind(case: Case) -> set[int | None]:
+    """Steps that the job went back from, to an older one than they: the copies of one step in
+    memory and store count once, and another copy of it is no older one."""
+    own = (fact for fact in case.recurred if fact.held_for is Hypothesis.POINT)
+    sites = [fact.about.site for fact in own if fact.about.site is not None]
+    here = {case.site.step} if case.site is not None and not case.site.relative else set()
+    return {site.step for site in sites} - here
 
 
 def _came_from_an_older_one(recurred: list[Fact]) -> bool:
