@@ -26,7 +26,7 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
 def _legend(rows: Sequence[dict[str, Any]]) -> str:
     """What the marks say, in no more than a narrow terminal has room for."""
     acted = f"{CHOSEN}was acted on, " if any(row["chosen"] for row in rows) else ""
-    return f"({acted}closed is not tried)"
+    return f"({acted}closed is not tried)\n(cost: how long it was expected to take)"
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, str, str, str]:

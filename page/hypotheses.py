@@ -53,7 +53,10 @@ def told(row: Mapping[str, Any]) -> Told:
 def choice(rows: Sequence[Mapping[str, Any]]) -> str:
     """What the marks do not tell of what was chosen; "" where they tell all."""
     chosen = next((place for place, row in enumerate(rows) if row["chosen"]), None)
-    earlier = any(row["open"] for row in rows[:chosen])
+    before = [row for row in rows[:chosen] if row["open"]]
+    if chosen is not None and before and all(row["act"] == "restart" for row in before):
+        return "What is open before it no other node may cure, so that it is left for the last."
+    earlier = bool(before)
     if chosen is None and earlier:
         return "Its restarts were used up: what is open was not tried any more."
     if chosen is None:

@@ -52,17 +52,16 @@ def _of(system: str, rows: Sequence[Row], oracle: dict[str, Row]) -> Iterator[Go
     )
     yield goal("innocents quarantined: 0", rows, lambda row: _most(row.innocents_quarantined, 0))
     yield goal(
-        f"innocents moved: at most {INNOCENTS_A_FAULT:g} a fault, or as many as the oracle",
-        known,
-        lambda row: _most(
-            row.innocents_moved_a_fault,
-            max(INNOCENTS_A_FAULT, oracle[row.case].innocents_moved_a_fault),
-        ),
+        f"innocents moved: at most {INNOCENTS_A_FAULT:g} a fault",
+        rows,
+        lambda row: _most(row.innocents_moved_a_fault, INNOCENTS_A_FAULT),
     )
     yield goal(
-        f"time lost: at most {TIMES_ORACLE:g} times the oracle's",
+        f"time lost: at most {TIMES_ORACLE:g} times the oracle's, in the median and in all",
         rows,
-        lambda row: _most(row.times_oracle or 0.0, TIMES_ORACLE),
+        lambda row: _most(
+            max(row.times_oracle or 0.0, row.times_oracle_in_all or 0.0), TIMES_ORACLE
+        ),
     )
     for case, what, reached in _of_cases():
         if own := [row for row in rows if row.case == case]:
@@ -73,7 +72,7 @@ def _of_cases() -> Iterator[tuple[str, str, Callable[[Row], tuple[bool, str]]]]:
     yield "evaluation", "long evaluations: 0 failed", lambda row: _most(row.failed_percent, 0.0)
     yield (
         "two-lemons",
-        "two lemons of four: running, where there are nodes enough",
+        "two lemons of four: running, each life that two other nodes are left for",
         lambda row: _least(row.curable_running_percent or 0.0, 100.0),
     )
     yield (
@@ -83,10 +82,10 @@ def _of_cases() -> Iterator[tuple[str, str, Callable[[Row], tuple[bool, str]]]]:
     )
     yield (
         "bad-version",
-        f"bad version: found within {FAULTS_OF_A_VERSION} faults, in nine lives of ten",
+        f"bad version: found within {FAULTS_OF_A_VERSION} faults, in each life",
         lambda row: (
-            row.faults_p90 <= FAULTS_OF_A_VERSION and row.named_percent >= 90.0,
-            f"{row.named_percent:.0f} % named, {row.faults_p90:.0f} faults",
+            row.faults_most <= FAULTS_OF_A_VERSION and row.named_percent >= 100.0,
+            f"{row.named_percent:.1f} % named, {row.faults_most} faults",
         ),
     )
 

@@ -89,8 +89,11 @@ def test_the_table_fits_the_terminal_and_marks_what_was_chosen(
 def test_off_a_terminal_each_hypothesis_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     hypotheses.show(chosen("node"))
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3 + len(ROWS)
-    assert lines[-1] == "(> was acted on, closed is not tried)"
+    assert len(lines) == 4 + len(ROWS)
+    assert lines[-2:] == [
+        "(> was acted on, closed is not tried)",
+        "(cost: how long it was expected to take)",
+    ]
     (own,) = [line for line in lines if line.startswith(">")]
     assert re.split(r"\s{2,}", own[2:].strip()) == [
         *("the node", "use standby", "15 s", "3 of 4 faults came on node-3, of 8 nodes")
@@ -103,10 +106,13 @@ def test_it_says_so_where_nothing_is_left_open_or_nothing_was_judged(
     hypotheses.show([])
     assert capsys.readouterr().out == ""
     hypotheses.show([{**row, "open": False} for row in chosen(None)])
-    *_, legend, choice = capsys.readouterr().out.splitlines()
+    *_, legend, _, choice = capsys.readouterr().out.splitlines()
     assert (legend, choice.partition(":")[0]) == ("(closed is not tried)", "Nothing is left open")
     hypotheses.show(chosen("version"))
     assert "The evidence was plain" in capsys.readouterr().out
+    stays = [{**row, "act": row["act"] and "restart"} for row in chosen("version")]
+    hypotheses.show(stays)
+    assert "no other node may cure" in capsys.readouterr().out.splitlines()[-1]
     hypotheses.show(chosen(None))
     assert "restarts were used up" in capsys.readouterr().out.splitlines()[-1]
 

@@ -84,6 +84,26 @@ CAUGHT_BY = {
 """The rule that each bug breaks. A patch that no longer applies has to be made anew."""
 
 CAUGHT_BY_TEST = {
+    "a-fault-is-of-the-newest-version": (
+        "test_core_harmless.py::"
+        "test_a_fault_is_of_the_version_that_ran_and_not_of_one_that_has_yet_to_run"
+    ),
+    "a-lemon-sends-its-version-back": (
+        "test_core_evidence.py::test_while_a_node_stands_out_its_faults_are_not_the_versions"
+    ),
+    "a-swap-accuses-its-node": (
+        "test_core_swap.py::test_to_be_asked_at_another_place_accuses_no_node"
+    ),
+    "edits-of-one-job-convict-a-node": (
+        "test_core_evidence.py::test_a_node_is_accused_once_by_each_version_of_a_job"
+    ),
+    "the-oldest-point-is-skipped": (
+        "test_core_step_back.py::test_a_few_starts_find_what_is_good_or_end_the_job"
+    ),
+    "what-came-elsewhere-is-taken-for-the-same": (
+        "test_core_evidence.py::"
+        "test_what_came_at_this_place_on_another_node_at_another_site_clears_no_node"
+    ),
     "a-budget-counts-for-ever": (
         "test_core_harmless.py::test_what_was_paid_before_the_window_of_a_budget_counts_no_more"
     ),

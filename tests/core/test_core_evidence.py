@@ -199,16 +199,57 @@ def test_what_came_on_its_node_elsewhere_too_asks_no_other_place(
     assert judge(case(fault, *facts, ways=SWAP)).act is Act.MOVE_WARM
 
 
-def test_what_went_along_with_its_node_to_another_place_is_not_the_scripts() -> None:
+NOWHERE = Ways(acts=frozenset({Act.RESTART, Act.GIVE_UP}))
+
+
+def went_along(*more: Fact, ways: Ways = NOWHERE) -> Table:
     asked = past(site=HERE, done=Act.SWAP, held_for=Hypothesis.NODE, place=2)
-    facts = [past(site=HERE, place=2), asked, *[past(site=HERE)] * 4]
-    nowhere = Ways(acts=frozenset({Act.RESTART, Act.GIVE_UP}))
-    table = judge(case(FaultClass.DIED, *facts, ways=nowhere))
+    return judge(case(FaultClass.DIED, past(site=HERE, place=2), asked, *more, ways=ways))
+
+
+def test_what_went_along_with_its_node_to_another_place_is_not_the_scripts() -> None:
+    said = "it came on n1 again, at another place of the job"
+    assert why(went_along(), Hypothesis.USER) == (False, said)
+    assert why(went_along(past(site=HERE)), Hypothesis.USER) == (False, said)
+
+
+def test_a_job_that_cannot_do_without_the_node_that_it_went_along_with_ends_for_it() -> None:
+    assert chosen(went_along()) == (Hypothesis.NODE, Act.RESTART)
+    table = went_along(past(site=HERE))
+    assert chosen(table) == (Hypothesis.NODE, Act.GIVE_UP)
+    assert "no other node may take its place, and the job gets no further" in table.why
+
+
+def test_a_node_that_it_went_along_with_is_left_where_another_is_to_be_had() -> None:
+    ways = Ways(acts=NOWHERE.acts | {Act.MOVE_COLD})
+    assert chosen(went_along(past(site=HERE), ways=ways)) == (Hypothesis.NODE, Act.MOVE_COLD)
+
+
+def test_what_came_on_other_nodes_too_ends_no_job_for_one_of_them() -> None:
+    table = went_along(past(NODES[3], site=HERE, place=0))
     assert chosen(table) == (Hypothesis.NODE, Act.RESTART)
-    assert why(table, Hypothesis.USER) == (
-        False,
-        "it came on n1 again, at another place of the job",
-    )
+
+
+def test_a_version_is_gone_back_to_before_a_job_ends_for_a_node() -> None:
+    asked = past(site=HERE, done=Act.SWAP, held_for=Hypothesis.NODE, place=2)
+    facts = [past(site=HERE, place=2), asked, past(site=HERE)]
+    table = judge(case(FaultClass.DIED, *facts, ways=NOWHERE, before=1))
+    assert chosen(table) == (Hypothesis.VERSION, Act.VERSION_BEFORE)
+
+
+def test_while_a_node_stands_out_its_faults_are_not_the_versions() -> None:
+    sites = [Site(words="SIGSEGV", step=step) for step in (3, 9, 17)]
+    facts = [past(site=site) for site in sites]
+    rates = {"rate": same.Rate(4, 1_200.0), "rate_before": same.Rate(0, 9 * book.HOUR_S)}
+    table = judge(case(FaultClass.DIED, *facts, ways=NOWHERE, before=1, **rates))
+    assert chosen(table) == (Hypothesis.NODE, Act.RESTART)
+    assert not why(table, Hypothesis.VERSION)[0]
+
+
+def test_places_that_were_not_swapped_are_asked_again_until_it_comes_too_late() -> None:
+    not_done = past(site=HERE, done=Act.RESTART, held_for=Hypothesis.NODE)
+    assert swaps(past(site=HERE), not_done).act is Act.SWAP
+    assert swaps(past(site=HERE), not_done, not_done).act is not Act.SWAP
 
 
 def swaps(*facts: Fact, fault: FaultClass = FaultClass.DIED, **more: object) -> Table:
@@ -347,8 +388,21 @@ def test_what_kills_ranks_before_their_first_step_twice_is_what_they_started_fro
     assert chosen(table) == (Hypothesis.POINT, Act.STEP_BACK)
     points = [replace(fresh, step=40 - k) for k in range(STEPS_BACK)]
     again = [past(site=each, held_for=Hypothesis.POINT) for each in points]
-    older = judge(case(FaultClass.SAID, past(site=fresh), *again, site=fresh, restored=True))
+    now = replace(fresh, step=40 - STEPS_BACK)
+    older = judge(case(FaultClass.SAID, past(site=fresh), *again, site=now, restored=True))
     assert chosen(older) == (Hypothesis.USER, Act.GIVE_UP)
+
+
+def test_another_copy_of_a_step_is_no_older_one_and_clears_nothing() -> None:
+    fresh = replace(HERE, step=40, fresh=True)
+    copy = past(site=fresh, done=Act.STEP_BACK, held_for=Hypothesis.POINT)
+    again = case(FaultClass.DIED, past(site=fresh), copy, site=fresh, restored=True)
+    assert chosen(judge(again)) == (Hypothesis.POINT, Act.STEP_BACK)
+    table = judge(replace(again, site=replace(fresh, step=39)))
+    assert why(table, Hypothesis.POINT) == (
+        False,
+        "an older one led to the same, and all of it came on n1",
+    )
 
 
 def test_who_ends_with_exit_code_0_has_read_its_restore_point_well() -> None:

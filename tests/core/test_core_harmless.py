@@ -50,6 +50,13 @@ def with_versions(life) -> None:
     assert life.job.history[-1].version == 2
 
 
+def test_a_fault_is_of_the_version_that_ran_and_not_of_one_that_has_yet_to_run(training) -> None:
+    life = training()
+    with_versions(life)
+    life.dies(1, signal=11, own_step=9)
+    assert [fact.about.version for fact in life.job.facts if fact.fault] == [1, 2]
+
+
 def test_what_is_tried_at_the_end_of_a_budget_is_tried_once(training) -> None:
     life = training(infrastructure=HOUR)
     with_versions(life)
@@ -175,6 +182,22 @@ def test_an_edit_that_makes_faults_come_more_often_is_taken_back(training) -> No
     faults_of(life, 2, 1_200.0, 3)
     assert [each.number for each in life.job.versions] == [1, 2, 3]
     assert life.job.versions[2].by == "version 1"
+
+
+def test_deaths_and_what_its_script_says_count_together_against_an_edit(training) -> None:
+    life = training(nodes=8, ranks_per_node=1)
+    faults_of(life, 1, 30 * 3_600.0, 3)
+    with_versions(life)
+    for rank, end in enumerate(({"signal": 11}, {"exception": "RuntimeError: stale"}) * 2):
+        if len(life.job.versions) > 2:
+            break
+        life.now += 1_200.0
+        life.progress((life.job.best_step or 0) + 1)
+        life.dies(rank, own_step=200 + rank, **end)
+        recovers(life)
+    assert [each.number for each in life.job.versions] == [1, 2, 3]
+    own = [fact.fault for fact in life.job.facts if fact.fault and fact.about.version == 2]
+    assert own == [FaultClass.DIED, FaultClass.SAID], "one of each is enough"
 
 
 def left_a_lemon(training, nodes: int):

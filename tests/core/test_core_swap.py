@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.driver.core import events as e
-from holdfast.driver.core.state.fact import Bearing
+from holdfast.driver.core.state.fact import Act, Bearing
 from holdfast.driver.core.state.model import Phase
 
 STORING = e.Task(command=("train",), workdir=".", store_url="file:///s", store_interval_steps=5)
@@ -22,6 +22,10 @@ def dies_at_7(life, rank: int, *, saves: bool = True) -> None:
             life.tests_end()
         if not saves:
             life.wait()
+
+
+def says(life, words: str) -> bool:
+    return any(words in why for why in life.whys)
 
 
 @pytest.fixture
@@ -44,6 +48,14 @@ def test_its_last_step_is_in_the_store_before_places_change(swapped) -> None:
     assert (swapped.job.swaps, swapped.job.leaving) == ("", ())
 
 
+def test_to_be_asked_at_another_place_accuses_no_node(swapped) -> None:
+    own = swapped.state.nodes["n1"].record.facts
+    assert [(fact.done, fact.bearing) for fact in own] == [
+        (Act.RESTART, Bearing.CONTEXT),
+        (Act.SWAP, Bearing.CONTEXT),
+    ]
+
+
 def test_what_stays_at_its_place_moves_no_node_and_accuses_none(swapped) -> None:
     while swapped.phase is not Phase.FAILED:
         dies_at_7(swapped, 2)
@@ -63,11 +75,19 @@ def test_what_goes_along_is_the_nodes(swapped) -> None:
 
 def test_what_goes_along_is_not_the_scripts_where_no_other_node_is_to_be_had(training) -> None:
     life = training(nodes=3, task=STORING)
-    for rank in (2, 2, 4, 4, 4, 4):
+    for rank in (2, 2, 4):
         dies_at_7(life, rank)
     assert life.phase is Phase.RUNNING
     (row,) = [row for row in life.incident.table.rows if row.hypothesis == "user"]
     assert row.why == "it came on n1 again, at another place of the job"
+    dies_at_7(life, 4)
+    assert life.phase is Phase.FAILED
+    assert life.job.failure.reason.endswith(
+        "It came on n1 again, at another place of the job, no other node may take its place, and "
+        "the job gets no further"
+    )
+    (accused,) = [x for x in life.state.nodes["n1"].record.facts if x.done is Act.GIVE_UP]
+    assert accused.bearing is Bearing.ACCUSES
 
 
 @pytest.mark.parametrize(("rank", "places"), [(0, ("n2", "n1", "n0")), (4, ("n0", "n2", "n1"))])
@@ -85,6 +105,20 @@ def test_where_the_step_cannot_be_saved_places_stay(training) -> None:
     assert life.job.places == ("n0", "n1", "n2")
     assert (life.job.restore.step, life.job.restore.where) == (7, "memory")
     assert life.job.swaps == ""
+    told = "no places were swapped, for step 7 could not be saved first"
+    assert says(life, told)
+    table = life.incident.table
+    assert (table.act, table.why.endswith(f"; {told}")) == (Act.RESTART, True)
+    facts = [*life.job.facts, *life.state.nodes["n1"].record.facts]
+    assert not any(fact.done is Act.SWAP for fact in facts)
+
+
+def test_what_could_not_be_swapped_is_asked_again(training) -> None:
+    life = training(nodes=3, task=STORING)
+    dies_at_7(life, 2)
+    dies_at_7(life, 2, saves=False)
+    dies_at_7(life, 2)
+    assert life.job.places == ("n0", "n2", "n1")
 
 
 def test_a_node_that_is_lost_meanwhile_needs_no_other_place(training) -> None:
@@ -99,6 +133,20 @@ def test_a_node_that_is_lost_meanwhile_needs_no_other_place(training) -> None:
         life.answer(snapshots=[(7, old)], stored=[(7, old)])
     assert life.job.places == ("n0", "n3", "n2")
     assert life.job.swaps == ""
+    assert says(life, "job: no places were swapped, for n1 is not in it any more")
+    assert not any(fact.done is Act.SWAP for fact in life.job.facts)
+
+
+def test_while_another_place_has_no_node_no_places_change(training) -> None:
+    life = training(nodes=3, task=STORING)
+    dies_at_7(life, 2)
+    old = life.job.epoch
+    life.dies(2, signal=11, own_step=7)
+    life.answer(snapshots=[(7, old)])
+    life.lose("n2")
+    for _ in range(6):
+        life.answer(snapshots=[(7, old)], stored=[(7, old)])
+    assert says(life, "no places were swapped, for another place of the job has no node now")
 
 
 @pytest.mark.parametrize("more", [{}, {"nodes": 1, "task": STORING}])

@@ -97,9 +97,9 @@ def test_it_says_who_accuses_a_node_what_tests_found_and_how_much_is_left() -> N
     left = replace(accused(7.0), done=Act.MOVE_COLD)
     job = replace(JOB, facts=(replace(left, at_s=NOW_S - DAY_S),))
     told = why(node(accused(8.0), left, smoke, hot, TESTED), job).details
-    assert "speech v1 accuses it: rank-crashed, 7 days ago, counts 0.5" in told
+    assert "speech v1 accuses it: rank-crashed, 7 days ago, weighs 0.5 of 1 now" in told
     assert not [line for line in told if "8 days" in line], "it counts by its newest"
-    assert "a person accuses it: smells of smoke, 24 hours ago, counts 0.91" in told
+    assert "a person accuses it: smells of smoke, 24 hours ago, weighs 0.91 of 1 now" in told
     assert "a person notes: runs hot, 12 hours ago" in told
     assert "tests found nothing, 0 seconds ago" in told
     assert (
@@ -124,7 +124,10 @@ def test_why_of_a_node_tells_of_its_links_which_way_they_are_cut() -> None:
     state = State(nodes={"n0": FREE, "n1": other}, facts=(cut(other, FREE, 6 * 3_600.0),))
     for node in (FREE, other):
         told = why_node(Written(()), state, node, now=NOW_S).details  # type: ignore[arg-type]
-        said = "speech v1 accuses the link from n1 to n0: unreachable, 6 hours ago, counts 0.84"
+        said = (
+            "speech v1 accuses the link from n1 to n0: unreachable, 6 hours ago, "
+            "weighs 0.84 of 1 now"
+        )
         assert said in told
 
 

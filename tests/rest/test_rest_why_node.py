@@ -97,14 +97,16 @@ def test_no_incident_is_denied_that_is_only_kept_no_longer() -> None:
 
 def test_a_strike_is_told_with_the_fault_that_it_is_for() -> None:
     struck = replace(FREE, record=Record(facts=(STRUCK,)))
-    assert "1 strike: 14:02:01" in details(struck, APPEARED), "its incident is kept no longer"
+    assert "1 fault put down to it within 7 days: 14:02:01" in details(struck, APPEARED), (
+        "its incident is kept no longer"
+    )
     fault = Incident(
         id=1, opened=1, kind=Kind.RANK_CRASHED, blame=Blame.UNKNOWN, found_s=1.0, node="n0",
         summary="rank 0 on n0 died of SIGKILL", closed_s=2.0,
     )  # fmt: skip
     state = State(nodes={"n0": struck}, incidents={1: fault})
     told = why_node(Written([APPEARED]), state, struck, now=9.0).details  # type: ignore[arg-type]
-    assert "1 strike: rank 0 on n0 died of SIGKILL" in told
+    assert "1 fault put down to it within 7 days: rank 0 on n0 died of SIGKILL" in told
 
 
 def test_a_report_that_came_after_a_fault_does_not_hide_it() -> None:

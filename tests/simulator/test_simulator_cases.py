@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from holdfast.diagnostics.registry import only
 from holdfast.lab.simulator.cases.books import CaseBooks, Life
 from holdfast.lab.simulator.cases.cause import Cause
-from holdfast.lab.simulator.cases.causes_code import PoisonedPoint
+from holdfast.lab.simulator.cases.causes_code import SAVED_EVERY, PoisonedPoint
 from holdfast.lab.simulator.cases.drawing import CAUSES, Case, draw
 from holdfast.lab.simulator.cases.play import TESTED, Play, play
 from holdfast.lab.simulator.cases.trouble import SETTLED_S, Attempt, Manner, Trouble
@@ -60,6 +60,19 @@ def test_a_poisoned_point_kills_at_the_start_and_older_ones_do_not() -> None:
     assert again is not None
     assert again.at_start
     assert cause.next(Attempt(nodes=NODES, start=cause.since - 1), cause.since - 1) is None
+
+
+@pytest.mark.parametrize("memory_every", [1, 5, 20])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_poisoned_step_is_given_up_with_both_its_copies(memory_every: int, seed: int) -> None:
+    case = replace(FOUR, name="poisoned-step", memory_every=memory_every, seed=seed)
+    one, life = _played(case)
+    assert (life.ended, life.named, life.moves) == ("running", "point", 0)
+    raises = one.world.cause.dies is Manner.EXCEPTION  # which is no sign the first time
+    assert life.faults == 3 + raises, "the first one, and at a start from each copy"
+    died = {fact.about.site.step for fact in one.world.driver.state.jobs["job"].facts if fact.fault}
+    assert [step % SAVED_EVERY for step in died] == [0]
+    assert life.repeated <= memory_every, "the step before is good, and is in memory"
 
 
 @pytest.mark.parametrize("name", CAUSES)

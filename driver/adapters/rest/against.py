@@ -71,7 +71,8 @@ def _fact(fact: Fact, now: float, summary: Summary, *, again: bool) -> str:
     ago = f"{span(now - fact.at_s)} ago"
     what = fact.what if fact.by else summary(fact.at_s) or fact.what
     if fact.bearing is Bearing.ACCUSES:
-        counts = "counts with the next" if again else f"counts {book.weight(fact, now):.2g}"
+        weight = f"weighs {book.weight(fact, now):.2g} of 1 now"
+        counts = "counts with the next" if again else weight
         return f"{accuser(fact)} accuses it: {what}, {ago}, {counts}"
     if fact.bearing is Bearing.CONVICTS:
         return f"convicted: {what}, {ago}; until it passes its tests"
@@ -94,7 +95,7 @@ def _of_link(link: OfLink, fact: Fact, now: float) -> str:
     if fact.by:
         return f"{fact.by} {SAYS[fact.bearing]} {of}: {fact.what}, {ago} ago"
     told = f"{accuser(fact)} {'convicts' if fact.bearing is Bearing.CONVICTS else 'accuses'} {of}"
-    return f"{told}: {fact.what}, {ago} ago, counts {book.weight(fact, now):.2g}"
+    return f"{told}: {fact.what}, {ago} ago, weighs {book.weight(fact, now):.2g} of 1 now"
 
 
 def _left(facts: Iterable[Fact], now: float) -> list[str]:
@@ -136,7 +137,8 @@ def mind(node: Node, now: float, again: str) -> str:
     if not left:
         return ""
     return (
-        f"It may be used: that a job left it is no verdict. {book.ACCUSERS} accusers within "
+        f"It may be used: that a job left it is no verdict, and is taken back where the same comes "
+        f"again at its place on another node. {book.ACCUSERS} accusers within "
         f"{span(book.HALF_LIFE_S)}, or a failed test, put it into quarantine; the last accusation "
         f"is forgotten after {span(book.FORGOTTEN_S)}, or when a person says so: {_clears(node)}"
     )

@@ -228,10 +228,15 @@ def _strikes(state: State, node: Node, entries: Sequence[Entry], now: float) -> 
     strikes = [fact.at_s for fact in book.blamed(node.record.facts, now - book.HALF_LIFE_S)]
     told = [_strike(state, node, at_s) or _when(at_s, entries) for at_s in strikes]
     return (
-        [f"{plural(len(strikes), 'strike')}: {'; '.join(filter(None, dict.fromkeys(told)))}"]
+        [f"{_strikes_told(len(strikes))}: {'; '.join(filter(None, dict.fromkeys(told)))}"]
         if strikes
         else []
     )
+
+
+def _strikes_told(count: int) -> str:
+    days = book.HALF_LIFE_S / book.DAY_S
+    return f"{plural(count, 'fault')} put down to it within {days:.0f} days"
 
 
 def _strike(state: State, node: Node, at_s: float) -> str:

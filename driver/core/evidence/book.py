@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf, log2
 
+from msgspec.structs import replace
+
 from holdfast.driver.core.state.fact import Act, Bearing, Fact, OfLink, OfNode, Site
 from holdfast.driver.core.state.node import Node
 from holdfast.protocol.faults import Blame
@@ -170,6 +172,14 @@ def moved_off(facts: Iterable[Fact], now: float) -> frozenset[OfNode]:
         for fact in facts
         if fact.done in MOVES and fact.about.node is not None and counts(fact, now)
     )
+
+
+def not_swapped(facts: Sequence[Fact], job: str) -> tuple[Fact, ...]:
+    """With the newest fault of the job for which places were to be swapped as one for which its
+    ranks were started again: a place that did not change tells nothing."""
+    asked = [each for each in facts if each.done is Act.SWAP and each.about.job == job]
+    again = replace(asked[-1], done=Act.RESTART) if asked else None
+    return tuple(again if again and each is asked[-1] else each for each in facts)
 
 
 def cut(facts: Iterable[Fact], nodes: Mapping[str, Node], now: float) -> Iterator[OfLink]:

@@ -97,7 +97,7 @@ def _not_of_the_start(case: Case) -> str:
 
 def _no_older_one(case: Case) -> str:
     """Why an older one is not tried."""
-    back = len({_start(fact) for fact in case.recurred if fact.held_for is Hypothesis.POINT})
+    back = len(_left_behind(case))
     if back >= STEPS_BACK:
         return f"{plural(back, 'older one')} led to the same"
     if back and node(case).open:
@@ -110,9 +110,13 @@ def _no_older_one(case: Case) -> str:
     return ""
 
 
-def _start(fact: Fact) -> int | None:
-    """The step that its ranks had started from: its copies in memory and store count once."""
-    return fact.about.site.step if fact.about.site is not None else None
+def _left_behind(case: Case) -> set[int | None]:
+    """Steps that the job went back from, to an older one than they: the copies of one step in
+    memory and store count once, and another copy of it is no older one."""
+    own = (fact for fact in case.recurred if fact.held_for is Hypothesis.POINT)
+    sites = [fact.about.site for fact in own if fact.about.site is not None]
+    here = {case.site.step} if case.site is not None and not case.site.relative else set()
+    return {site.step for site in sites} - here
 
 
 def _came_from_an_older_one(recurred: list[Fact]) -> bool:
@@ -139,6 +143,8 @@ def node(case: Case) -> Answer:
     if not (case.suspected or points_at_node(case)):
         return Answer(False, words.no_sign(case))
     why = case.suspected or words.standing_out(case)
+    if how_to_leave(case) is None and cornered(case):
+        return Answer(True, f"{words.went_along(case)}, {NO_OTHER}, and the job gets no further")
     if how_to_leave(case) is None:
         return Answer(True, f"{why}; its tests found nothing, and {NO_OTHER}")
     return Answer(True, why)
@@ -168,12 +174,19 @@ def how_to_leave(case: Case) -> Act | None:
 
 def _may_be_the_place(case: Case) -> bool:
     """Whether all deaths on its node were at one site, so that they may as well come of its place:
-    with another place the node shows which, and no other node is needed. It is asked once."""
+    with another place the node shows which, and no other node is needed. It is done once, and
+    asked until what it would tell comes too late."""
     own = [fact for fact in case.past if fact.about.named == case.node]
-    asked = any(fact.done is Act.SWAP for fact in case.recurred)
+    swapped = any(fact.done is Act.SWAP for fact in case.recurred)
+    closed = swapped or len(case.recurred) >= USERS_DIED
     here = bool(own) and all(fact in case.recurred for fact in own)
-    closed = asked or case.suspected or case.last
-    return case.fault is FaultClass.DIED and here and not closed
+    return case.fault is FaultClass.DIED and here and not (closed or case.suspected or case.last)
+
+
+def cornered(case: Case) -> bool:
+    """Whether it went along with its node to another place, and all of it came on that node: where
+    the job may have no other it dies there whenever it is started."""
+    return case.went_along and case.all_on_node and len(case.recurred) >= USERS_DIED
 
 
 def _may_be_found(case: Case) -> bool:

@@ -35,9 +35,13 @@ def judge(case: Case) -> Table:
     return Table(rows=rows, chosen=first.hypothesis, act=first.act)
 
 
+IN_VAIN = frozenset({Act.RESTART, Act.GIVE_UP})
+"""What leaves a node where it is."""
+
+
 def _is_in_vain(row: Row) -> bool:
     """A node, or one of two, that the job cannot leave: believed where nothing else is open."""
-    return row.hypothesis in (Hypothesis.NODE, Hypothesis.LINK) and row.act is Act.RESTART
+    return row.hypothesis in (Hypothesis.NODE, Hypothesis.LINK) and row.act in IN_VAIN
 
 
 LAST = frozenset({Hypothesis.NODE, Hypothesis.VERSION})
@@ -50,7 +54,7 @@ def at_last(case: Case, tried: Collection[Hypothesis | None] = ()) -> tuple[Case
     final = replace(case, last=True)
     table = judge(final)
     still = (row for row in table.rows if row.open and row.hypothesis not in tried)
-    row = next((row for row in still if row.act not in (Act.EXAM, Act.RESTART)), None)
+    row = next((row for row in still if row.act not in {Act.EXAM, *IN_VAIN}), None)
     if row is None or row.act is None or row.hypothesis not in LAST:
         return None
     return final, replace(table, chosen=row.hypothesis, act=row.act)
@@ -88,7 +92,8 @@ def _open(case: Case, hypothesis: Hypothesis, why: str, act: Act) -> Row:
 def _act(case: Case, hypothesis: Hypothesis) -> Act:
     """How an open hypothesis is acted on."""
     if hypothesis is Hypothesis.NODE:
-        return rules.how_to_leave(case) or Act.RESTART
+        stay = Act.GIVE_UP if rules.cornered(case) else Act.RESTART
+        return rules.how_to_leave(case) or stay
     if hypothesis is Hypothesis.LINK:
         return case.leave or Act.RESTART
     return _ACTS[hypothesis]

@@ -8,16 +8,21 @@ is lost unless that store fails, nobody is blamed, and no restart is spent.
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from holdfast.driver.core.attempt import saving
 from holdfast.driver.core.events import ExecutorEnding
+from holdfast.driver.core.evidence import book
 from holdfast.driver.core.faults import incidents
 from holdfast.driver.core.job import move_on_suspicion
 from holdfast.driver.core.job.allocation import SAID_NODES, leave, ready
 from holdfast.driver.core.job.epochs import open_epoch
+from holdfast.driver.core.state.fact import Act
 from holdfast.driver.core.state.model import Fault, Job, Phase, Timer
 from holdfast.driver.core.state.node import Against, Free, Node, Source, Suspect, Trusted
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Evidence, Kind, Rung, Weight
+from holdfast.protocol.messages import Stored
 
 NOTICE = "notice"
 """Source of the evidence that a node was to be free."""
@@ -268,7 +273,8 @@ def leave_nodes(turn: Turn, name: str) -> bool:
 
 def swap_places(turn: Turn, name: str) -> bool:
     """Have two of the job's places change nodes, once its last step is in the store: in memory each
-    rank would find another's. False: not there yet. Where it cannot be saved they stay.
+    rank would find another's. False: not there yet. Where it cannot be saved they stay, and it may
+    be asked again.
     """
     job = turn.jobs[name]
     point = saving.unsaved(turn, job)
@@ -277,10 +283,34 @@ def swap_places(turn: Turn, name: str) -> bool:
     if point is not None and saving.is_awaited(turn, name):
         return False
     turn.drop_timers(name, Timer.SAVE, Timer.SAVE_FAILS)
-    if point is None and not job.vacant and job.swaps in job.places:
+    if why := _why_not(job, point):
+        _keep_places(turn, job, why)
+    else:
         _swap(turn, job)
     turn.job(name, swaps="")
     return True
+
+
+def _why_not(job: Job, unsaved: Stored | None) -> str:
+    """What keeps two places from changing nodes; "" for nothing."""
+    if job.swaps not in job.places:
+        return f"{job.swaps} is not in it any more"
+    if job.vacant:
+        return "another place of the job has no node now"
+    return "" if unsaved is None else f"step {unsaved.step} could not be saved first"
+
+
+def _keep_places(turn: Turn, job: Job, why: str) -> None:
+    """Tell it, and take down that ranks were only started again."""
+    told = f"no places were swapped, for {why}"
+    turn.say(f"{job.name}: {told}", job.name)
+    turn.job(job.name, facts=book.not_swapped(job.facts, job.name))
+    if (node := turn.nodes.get(job.swaps)) is not None:
+        facts = book.not_swapped(node.record.facts, job.name)
+        turn.set_record(job.swaps, replace(node.record, facts=facts))
+    incident = turn.incidents.get(job.incident or 0)
+    if incident is not None and incident.table is not None and incident.table.act is Act.SWAP:
+        turn.incident(incident.id, table=incident.table.done_instead(Act.RESTART, told))
 
 
 def _swap(turn: Turn, job: Job) -> None:

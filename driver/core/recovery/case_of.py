@@ -23,6 +23,7 @@ from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame, Kind, Weight
 from holdfast.telemetry.analysis import ends
 
+ENDS = frozenset({FaultClass.SAID, FaultClass.DIED})
 LEFT = book.MOVES | {Act.REPLACE}
 """What is done about a node that is held to be behind a fault."""
 
@@ -174,12 +175,14 @@ def version_before(job: Job) -> int | None:
 
 def rate_of(turn: Turn, job: Job, kind: FaultClass, number: int, *, this: int = 0) -> Rate:
     """Of faults of a class with a version, within the last days that it was the newest, but for
-    those of nodes that were left for them; `this`: it has one that is not noted yet."""
+    those of nodes that were left for them; `this`: it has one that is not noted yet. Deaths and
+    what scripts said are one class here: code that is wrong does both."""
     at = next(k for k, each in enumerate(job.versions) if each.number == number)
     until_s = job.versions[at + 1].at_s if at + 1 < len(job.versions) else turn.now
     known_s = book.known_since_s(job.facts, turn.now, job.paid_s)
     since_s = max(until_s - book.HALF_LIFE_S, known_s)
-    faults = [each for each in job.facts if each.fault is kind and each.about.version == number]
+    kinds = ENDS if kind in ENDS else {kind}
+    faults = [each for each in job.facts if each.fault in kinds and each.about.version == number]
     left = {each.about.node for each in job.facts if each.held_for and each.done in LEFT}
     lately = sum(each.at_s > since_s for each in faults if each.about.node not in left)
     ran_s = min(job.ran_s(job.versions[at], turn.now), max(0.0, until_s - since_s))

@@ -8,6 +8,8 @@ dropped.
 
 from enum import StrEnum
 
+from msgspec.structs import replace
+
 from holdfast.driver.core.state.restore_point import Where
 from holdfast.driver.core.state.value import Value
 from holdfast.protocol.faults import Blame
@@ -177,3 +179,13 @@ class Table(Value, frozen=True):
     def why(self) -> str:
         """Of the row that is acted on; "" where nothing is open."""
         return next((row.why for row in self.rows if row.hypothesis is self.chosen), "")
+
+    def done_instead(self, act: Act, why: str) -> "Table":
+        """With this done about what was chosen, for what was to be done could not be."""
+        rows = tuple(
+            replace(row, act=act, why=f"{row.why}; {why}", cost_s=0.0)
+            if row.hypothesis is self.chosen
+            else row
+            for row in self.rows
+        )
+        return replace(self, rows=rows, act=act)

@@ -6,6 +6,8 @@ from holdfast.lab.simulator.cases.cause import Cause, steps_s
 from holdfast.lab.simulator.cases.trouble import STEP_S, Attempt, Manner, Trouble
 
 HOUR_S = 3_600.0
+SAVED_EVERY = 600
+"""Steps that all jobs save, wherever they save."""
 CUDA_ERROR = "RuntimeError: CUDA error: unspecified launch failure"
 """Words of a device: where it is noticed says nothing."""
 
@@ -151,6 +153,15 @@ class PoisonedPoint(Cause):
             return None
         words = "RuntimeError: loss is nan" if self.dies is Manner.EXCEPTION else ""
         return Trouble(after_s=0.5, manner=self.dies, node=node, words=words, at_start=True)
+
+
+class PoisonedStep(PoisonedPoint):
+    """The same of one step alone, that has just been saved, both in memory and in the store."""
+
+    def __init__(self, rng: Random) -> None:
+        super().__init__(rng)
+        self.first_s = SAVED_EVERY * rng.randint(2, 6) * STEP_S + STEP_S / 2
+        self.back = 0
 
 
 class LongEvaluation(Cause):

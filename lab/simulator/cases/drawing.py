@@ -27,6 +27,7 @@ CAUSES: dict[str, type[Cause]] = {
     "neighbour": nodes.Neighbour,
     "bad-version": code.BadVersion,
     "poisoned-point": code.PoisonedPoint,
+    "poisoned-step": code.PoisonedStep,
     "evaluation": code.LongEvaluation,
     "flapping": nodes.FlappingLink,
     "silence": code.MassSilence,
