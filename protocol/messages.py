@@ -353,6 +353,9 @@ class GroupProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     step: int = 0
     ranks: tuple[int, ...] = ()  # the members, where known
     marks: tuple[tuple[int, int], ...] = ()  # (step, enqueued when it ended), a few common steps
+    good: int = 0  # the last reduction into which it was seen to bring numbers
+    bad: int = 0  # the first since then into which it brought none (NaN or infinite)
+    bad_step: int = 0  # the step that this was in
 
 
 class Collective(NamedTuple):

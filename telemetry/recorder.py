@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from holdfast.telemetry import schema
+from holdfast.telemetry import looks, schema
 from holdfast.telemetry.calls import Calls
 from holdfast.telemetry.counted import Peer, Phase, members_hash
 from holdfast.telemetry.frames import Frames
+from holdfast.telemetry.looks import Tensor
 from holdfast.telemetry.ring import RingWriter
 from holdfast.telemetry.stepclock import StepClock
 from holdfast.telemetry.trace.ring import SpanWriter
@@ -384,6 +385,7 @@ class Group:
         self.followed = True  # whether it will be known when each is done
         self.pending: deque[tuple[Work, Begun | None]] = deque()
         self._done = 0
+        self._looked = 0  # the step in which it was looked at what is reduced
         self._store()
 
     def enqueue(self, kind: int, fingerprint: int) -> None:
@@ -397,6 +399,15 @@ class Group:
             if not self.followed:
                 tracer.unfollowed(self.head, self.begun)
         self._store()
+
+    def looks(self, tensors: Sequence[Tensor]) -> None:
+        """Whether it is numbers that the rank brings into the reduction that was enqueued last."""
+        step = self._recorder.step + 1
+        if step == self._looked or (numbers := looks.numbers(tensors)) is None:
+            return
+        self._looked = step
+        bad_step = None if numbers else step
+        self._recorder.ring.brought(self._slot, self.enqueued, bad_step=bad_step)
 
     def count_done(self) -> None:
         """Count what has completed, in order; called by one thread at a time."""

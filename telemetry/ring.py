@@ -90,6 +90,17 @@ class RingWriter:
         words[at + 1] = fingerprint
         words[at] = number << schema.KIND_BITS | kind
 
+    def brought(self, slot: int, number: int, *, bad_step: int | None) -> None:
+        """Store whether the rank brought numbers into its group's collective `number`; where it did
+        not, and did before, in which step."""
+        at, words = schema.LOOKS_AT // 8 + slot * schema.LOOK_WORDS, self._words
+        if bad_step is None:
+            words[at + 1] = 0
+            words[at] = number
+        elif not words[at + 1]:
+            words[at + 2] = bad_step
+            words[at + 1] = number
+
     def frame(self, stack: int, where: bytes) -> None:
         """Store where the main thread stands: a hash of its stack, and its line as text."""
         at, words = schema.FRAME_AT, self._words
@@ -290,6 +301,7 @@ class RingReader:
             at = schema.MEMBERS_AT + 4 * first
             self._ranks[slot] = tuple(memoryview(self._map[at : at + 4 * count]).cast("I"))
         pairs = sorted(set(zip(marks[::2], marks[1::2], strict=True)))
+        good, bad, bad_step = self._looks(slot)
         return GroupProgress(
             members=members,
             kind=_kind(kind),
@@ -299,7 +311,15 @@ class RingReader:
             step=step,
             ranks=self._ranks.get(slot, ()),
             marks=tuple((at_step, count) for at_step, count in pairs if at_step),
+            good=good,
+            bad=bad,
+            bad_step=bad_step if bad else 0,
         )
+
+    def _looks(self, slot: int) -> tuple[int, int, int]:
+        first = schema.LOOKS_AT // 8 + slot * schema.LOOK_WORDS
+        good, bad, bad_step = self._words[first : first + schema.LOOK_WORDS]
+        return good, bad, bad_step
 
     def _peer(self, slot: int) -> PeerProgress:
         first = schema.PEERS_AT // 8 + slot * schema.PEER_WORDS

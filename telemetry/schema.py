@@ -10,7 +10,7 @@ import struct
 from typing import Final
 
 MAGIC: Final = b"HFRING\r\n"
-VERSION: Final = 5
+VERSION: Final = 6
 
 HEADER: Final = struct.Struct("<8sIIqqq4I")
 """magic, version, size of the file in bytes, rank, epoch, pid, and slots for groups, peers, phases
@@ -91,7 +91,13 @@ KIND_BITS: Final = 8
 """The last RECENT collectives of each group, number n at place n % RECENT: a word of the number
 and, in the KIND_BITS below it, its kind; then its fingerprint. Both words 0: none yet."""
 
-MEMBERS_AT: Final = RECENT_AT + 8 * RECENT_WORDS * RECENT * GROUP_SLOTS
+LOOKS_AT: Final = RECENT_AT + 8 * RECENT_WORDS * RECENT * GROUP_SLOTS
+LOOK_WORDS: Final = 3
+"""Of what the rank itself brought into a group's reductions (`looks`): the number of the last one
+where that was numbers; of the first since then where it was none (0: it was none since), and the
+step that this was in."""
+
+MEMBERS_AT: Final = LOOKS_AT + 8 * LOOK_WORDS * GROUP_SLOTS
 SIZE: Final = MEMBERS_AT + 4 * MEMBER_SLOTS
 
 KINDS: Final = tuple(

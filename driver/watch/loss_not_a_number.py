@@ -6,6 +6,8 @@ since when what it tells is no number, so that no step is missed between heartbe
 
 import msgspec
 
+from holdfast.driver.watch import brought
+from holdfast.driver.watch.brought import Brought
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import evidence
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
@@ -103,10 +105,11 @@ def _said(seen: RankProgress, bad: BadLoss, job: JobSeen) -> Finding:
 
 def _finding(bad: dict[int, BadLoss], job: JobSeen) -> Finding:
     since = min(each.since for each in bad.values())
-    first = [rank for rank in sorted(bad) if bad[rank].since == since]
     start = job.expected.start  # with no number since then, nothing that was saved since is trusted
     good = min(each.good if each.goods else start for each in bad.values())
-    node = _alone(first, bad, job)
+    seen = brought.first(job.ranks, good, since)
+    first = sorted(seen) or [rank for rank in sorted(bad) if bad[rank].since == since]
+    node = _alone_there(first, job) if seen else _alone(first, bad, job)
     where = f", and began on {_ranks(first)} of {node}" if node else ""
     return Finding(
         kind=Kind.LOSS,
@@ -118,8 +121,16 @@ def _finding(bad: dict[int, BadLoss], job: JobSeen) -> Finding:
         step=job.heard_step(),
         sound=max(0, good - MARGIN),
         summary=f"the loss is no number since step {since} on {_all(bad, job)}{where}",
-        evidence=tuple(_evidence(rank, bad[rank], job) for rank in _oldest_first(bad)[:SHOWN]),
+        evidence=_all_evidence(bad, seen, job),
     )
+
+
+def _all_evidence(
+    bad: dict[int, BadLoss], seen: dict[int, Brought], job: JobSeen
+) -> tuple[Evidence, ...]:
+    losses = [_evidence(rank, bad[rank], job) for rank in _oldest_first(bad)]
+    earlier = [brought.evidence_of(rank, job.places[rank], seen[rank]) for rank in sorted(seen)]
+    return (*earlier, *losses)[:SHOWN]
 
 
 def _oldest_first(bad: dict[int, BadLoss]) -> list[int]:
@@ -133,6 +144,13 @@ def _alone(first: list[int], bad: dict[int, BadLoss], job: JobSeen) -> str | Non
         return None
     nodes = {job.places[rank] for rank in first}
     others = {job.places[rank] for rank in bad} - nodes
+    return next(iter(nodes)) if len(nodes) == 1 and others else None
+
+
+def _alone_there(first: list[int], job: JobSeen) -> str | None:
+    """The one node of ranks that brought none when their peers did, where there is another."""
+    nodes = {job.places[rank] for rank in first}
+    others = set(job.places.values()) - nodes
     return next(iter(nodes)) if len(nodes) == 1 and others else None
 
 
