@@ -408,6 +408,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     peers: tuple[PeerProgress, ...] = ()
     loss: float | None = None
     bad_loss: BadLoss | None = None  # while it is no number
+    grad_norm: float | None = None  # of the gradients, as they were clipped or as the script tells
     tokens: int = 0  # so far, of this rank's replica
     still_s: float = 0.0  # since what the ring says of progress last changed
     silent_s: float = 0.0  # since the rank's own pulse last moved; it stops with the process

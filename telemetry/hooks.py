@@ -74,6 +74,8 @@ def _install(ring: Path) -> None:
         ("torch.distributed.distributed_c10d", _hook_groups),
     ):
         once_loaded(module, hook)
+    if looks.wanted():
+        once_loaded("torch.nn.utils.clip_grad", _quietly(looks.hook_clips))
     for module, mark in pauses.HOOKS.items():
         once_loaded(module, _quietly(mark))
     if trackers.wanted():

@@ -1,4 +1,4 @@
-"""Whether it is numbers that a rank brings into a reduction: looked at before they are summed.
+"""Whether a rank brings numbers into a reduction, looked at before they are summed; and norms.
 
 Called by the hooks, inside a rank. A sum says nothing of who was first: so the rank's own part of
 it is looked at, once in each step and group, which is where gradients are with DDP, and with
@@ -6,10 +6,15 @@ scripts that reduce them by themselves. HOLDFAST_LOOKS=off leaves it out. Must n
 a GPU is not looked at, for that would wait for it.
 """
 
+import functools
 import os
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from math import isfinite
 from typing import Any
+
+from holdfast.telemetry import current
 
 Tensor = Any
 """One of torch, which is not imported here."""
@@ -41,3 +46,27 @@ def numbers(tensors: Sequence[Tensor]) -> bool | None:
     part = first.detach().view(-1)[:MOST]
     # A sum may be too large for its type: what is added up is looked at only then.
     return isfinite(part.sum().item()) or bool(part.isfinite().all())
+
+
+def hook_clips(module: Any) -> None:
+    """`torch.nn.utils.clip_grad`: what it clips has a norm, which it returns."""
+    inner = module.clip_grad_norm_
+
+    @functools.wraps(inner)
+    def clip_grad_norm_(*positional: Any, **named: Any) -> Any:
+        norm = inner(*positional, **named)
+        with suppress(Exception):  # a rank is never ended by its telemetry
+            _clipped(norm)
+        return norm
+
+    package = sys.modules.get("torch.nn.utils")
+    if getattr(package, "clip_grad_norm_", None) is inner:
+        package.clip_grad_norm_ = clip_grad_norm_  # type: ignore[union-attr]
+    module.clip_grad_norm_ = clip_grad_norm_
+
+
+def _clipped(norm: Tensor) -> None:
+    """On a GPU it would be waited for; a DTensor would begin a collective."""
+    plain = type(norm).__module__ == "torch" and norm.device.type == "cpu"
+    if plain and current.recorder is not None:
+        current.recorder.clipped(norm.item())

@@ -42,6 +42,7 @@ class Recorder:
         self.step = 0
         self._tokens = 0
         self._loss: float | None = None
+        self._square = 0.0  # of the norm of gradients, in this step
         self._losses_good = self._losses_bad = 0  # numbers told, and in a row what is none
         self._phase = 0
         self._partial = 0
@@ -172,13 +173,21 @@ class Recorder:
             self.known("step numbers")
         self._set_step(step)
 
-    def reported(self, step: int, loss: float | None, tokens: int | None) -> None:
+    def clipped(self, norm: float) -> None:
+        """Some gradients had this norm; where a step clips those of several models, all count."""
+        self._square += norm * norm
+
+    def reported(
+        self, step: int, loss: float | None, tokens: int | None, grad_norm: float | None = None
+    ) -> None:
         """The script says how far it is."""
         if not self._explicit_steps:
             self._explicit_steps = self._numbered = True
             self.known("step numbers")
         if loss is not None:
             self._tells_loss(max(0, step), loss)
+        if grad_norm is not None:
+            self._square = grad_norm * grad_norm  # what it says itself, not what it clipped
         self._tokens = tokens if tokens is not None else self._tokens
         self._set_step(step)
 
@@ -200,6 +209,7 @@ class Recorder:
         self.step = step
         self.is_past("step")
         self._stepped = True
+        self._store_norm()
         if self._until_step:
             self._until_step = ""
             self._store_pause()
@@ -209,6 +219,11 @@ class Recorder:
         if self.tracer is not None:
             self.tracer.stepped(step)
         self._store_state()
+
+    def _store_norm(self) -> None:
+        if self._square and math.isfinite(self._square):
+            self.ring.number(schema.GRAD_NORM, math.sqrt(self._square))
+        self._square = 0.0
 
     def _store_state(self) -> None:
         clocks_ns = self.clock.at_step_ns

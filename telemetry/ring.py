@@ -9,6 +9,7 @@ import array
 import math
 import mmap
 import os
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -59,6 +60,12 @@ class RingWriter:
     def word(self, place: int, value: int) -> None:
         """Store one of the rank's words (`schema.PULSE` and so on)."""
         self._words[schema.WORDS_AT // 8 + place] = value
+
+    def number(self, place: int, value: float) -> None:
+        """Store a number that is no whole one as a word."""
+        self._words[schema.WORDS_AT // 8 + place] = int.from_bytes(
+            struct.pack("<d", value), "little"
+        )
 
     def state(
         self,
@@ -235,6 +242,7 @@ class RingReader:
             tokens=tokens,
             loss=None if math.isnan(loss) and math.copysign(1, loss) > 0 else loss,
             bad_loss=self._bad_loss(),
+            grad_norm=self._number(schema.GRAD_NORM) or None,
             phase=self._phase_name(phase - 1) if phase else "",
             groups=tuple(self._group(slot) for slot in range(groups)),
             peers=tuple(self._peer(slot) for slot in range(peers)),
@@ -264,6 +272,9 @@ class RingReader:
             good=self._word(schema.LOSS_GOOD),
             goods=self._word(schema.LOSS_GOODS),
         )
+
+    def _number(self, place: int) -> float:
+        return float(struct.unpack("<d", self._word(place).to_bytes(8, "little"))[0])
 
     def _below(self, slots: int, said: int, what: str) -> int:
         if said > slots:

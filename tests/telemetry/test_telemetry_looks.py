@@ -53,6 +53,34 @@ def test_a_step_that_is_skipped_for_an_overflow_is_over_with_the_next(ranks: Any
     assert len({each.good for each in told}) == 1
 
 
+CLIPS = """
+import torch
+one, other = torch.nn.Linear(4, 4, bias=False), torch.nn.Linear(4, 4, bias=False)
+optimizer = torch.optim.SGD([*one.parameters(), *other.parameters()], lr=0.0)
+for factor in FACTORS:
+    optimizer.zero_grad()
+    (factor * one(torch.ones(4)).sum() + other(torch.ones(4)).sum()).backward()
+    from torch.nn.utils import clip_grad_norm_
+    clip_grad_norm_(one.parameters(), 1e9)
+    torch.nn.utils.clip_grad_norm_(other.parameters(), 1.0)
+    optimizer.step()
+print("done", flush=True)
+import time
+while True:
+    time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("factors", "norm"), [("[1.0, 3.0]", 160**0.5), ("[3.0, float('inf')]", 160**0.5)]
+)
+def test_the_norm_of_what_a_step_clips_is_seen(ranks: Any, factors: str, norm: float) -> None:
+    """Of both models: 12 and 4. One that is no number leaves the one before."""
+    running = ranks(CLIPS.replace("FACTORS", factors), 1)
+    eventually(lambda: running.there() and "done" in running.output(0), "the script is done")
+    assert running.read(0).grad_norm == pytest.approx(norm)
+
+
 @pytest.mark.parametrize(
     ("tensor", "numbers"),
     [
