@@ -388,6 +388,7 @@ class BadLoss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     told: int  # so often in a row
     since: int  # the step of the first of them
+    last: int  # and of the last
     good: int = 0  # the step of the last one before, which was a number
     goods: int = 0  # how many were numbers since the rank's start
 

@@ -203,6 +203,7 @@ class Recorder:
         if not self._losses_bad:
             self.ring.word(schema.LOSS_SINCE, step)
         self._losses_bad += 1
+        self.ring.word(schema.LOSS_LAST, step)
         self.ring.word(schema.LOSS_BADS, self._losses_bad)
 
     def _set_step(self, step: int) -> None:

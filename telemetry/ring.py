@@ -269,6 +269,7 @@ class RingReader:
         return BadLoss(
             told=told,
             since=self._word(schema.LOSS_SINCE),
+            last=self._word(schema.LOSS_LAST),
             good=self._word(schema.LOSS_GOOD),
             goods=self._word(schema.LOSS_GOODS),
         )

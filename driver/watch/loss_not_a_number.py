@@ -17,7 +17,7 @@ TOLD = 3
 """Losses in a row that are no number before it is said, or acted on: some scripts tell one only now
 and then."""
 STEPS = 20
-"""Steps from the first on before it is acted on. A `GradScaler` of torch begins at 2**16 and halves
+"""Steps from the first to the last that was told, before it is acted on. A `GradScaler` of torch begins at 2**16 and halves
 at each step that it skips: after 16 in a row it scales by 1."""
 KNOWN = 20
 """Numbers that a rank must have told before: one that tells none says so that it has no loss, as
@@ -56,12 +56,13 @@ def _sort(known: NotANumber, seen: RankProgress, *, strict: bool) -> None:
         known.well.add(seen.rank)
     elif strict or seen.bad_loss.goods >= KNOWN:
         known.bad[seen.rank] = seen.bad_loss
-        if not _lasts(seen.bad_loss, seen.step):
+        if not _lasts(seen.bad_loss):
             known.waits.add(seen.rank)
 
 
-def _lasts(bad: BadLoss, step: int) -> bool:
-    return bad.told >= TOLD and step - bad.since + 1 >= STEPS
+def _lasts(bad: BadLoss, steps: int = STEPS) -> bool:
+    """By what was told: of steps after that nobody knows whether it is a number again."""
+    return bad.told >= TOLD and bad.last - bad.since + 1 >= steps
 
 
 def judge(known: NotANumber, job: JobSeen) -> Finding | None:
@@ -81,7 +82,7 @@ def only_some(known: NotANumber, beat: Heartbeat, job: JobSeen) -> Finding | Non
     for each in beat.ranks if heard and not (known.said or known.found) else ():
         bad = each.bad_loss
         own = bad is not None and (each.job, each.epoch) == (expected.job, expected.epoch)
-        if bad is None or not own or not _lasts(bad, each.step - STEPS):
+        if bad is None or not own or not _lasts(bad, 2 * STEPS):
             continue
         if bad.goods or not known.well:
             known.said = True

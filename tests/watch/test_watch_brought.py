@@ -38,7 +38,7 @@ def rank(number: int, *groups: GroupProgress) -> RankSeen:
         job="job",
         step=SINCE + STEPS,
         loss=nan,
-        bad_loss=BadLoss(told=STEPS, since=SINCE, good=SINCE - 1, goods=KNOWN),
+        bad_loss=BadLoss(told=STEPS, since=SINCE, last=SINCE + STEPS, good=SINCE - 1, goods=KNOWN),
         groups=groups,
     )
     return RankSeen(progress=progress, heard_s=0.0, uptime_s=0.0)
