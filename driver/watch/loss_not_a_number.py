@@ -17,8 +17,8 @@ TOLD = 3
 """Losses in a row that are no number before it is said, or acted on: some scripts tell one only now
 and then."""
 STEPS = 20
-"""Steps from the first to the last that was told, before it is acted on. A `GradScaler` of torch begins at 2**16 and halves
-at each step that it skips: after 16 in a row it scales by 1."""
+"""Steps from the first to the last that was told, before it is acted on. A `GradScaler` of torch
+begins at 2**16 and halves at each step that it skips: after 16 in a row it scales by 1."""
 KNOWN = 20
 """Numbers that a rank must have told before: one that tells none says so that it has no loss, as
 all stages of a pipeline but the last."""
