@@ -353,6 +353,9 @@ class GroupProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     step: int = 0
     ranks: tuple[int, ...] = ()  # the members, where known
     marks: tuple[tuple[int, int], ...] = ()  # (step, enqueued when it ended), a few common steps
+    good: int = 0  # the last reduction into which it was seen to bring numbers
+    bad: int = 0  # the first since then into which it brought none (NaN or infinite)
+    bad_step: int = 0  # the step that this was in
 
 
 class Collective(NamedTuple):
@@ -385,6 +388,7 @@ class BadLoss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 
     told: int  # so often in a row
     since: int  # the step of the first of them
+    last: int  # and of the last
     good: int = 0  # the step of the last one before, which was a number
     goods: int = 0  # how many were numbers since the rank's start
 
@@ -405,6 +409,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     peers: tuple[PeerProgress, ...] = ()
     loss: float | None = None
     bad_loss: BadLoss | None = None  # while it is no number
+    grad_norm: float | None = None  # of the gradients, as they were clipped or as the script tells
     tokens: int = 0  # so far, of this rank's replica
     still_s: float = 0.0  # since what the ring says of progress last changed
     silent_s: float = 0.0  # since the rank's own pulse last moved; it stops with the process

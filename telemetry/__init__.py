@@ -17,23 +17,36 @@ Outside Holdfast all of them do nothing.
 """
 
 from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any
 
 from holdfast.telemetry import current, pauses
 
 _NOTHING: AbstractContextManager[None] = nullcontext()
 
 
-def step(step: int, *, loss: float | None = None, tokens: int | None = None) -> None:
+def step(
+    step: int,
+    *,
+    loss: float | None = None,
+    tokens: int | None = None,
+    grad_norm: float | None = None,
+) -> None:
     """Say that `step` (counted from 1, over all attempts) is complete.
 
-    `tokens`: how many this rank's replica has seen so far. From the first call on, optimizer steps
-    are no longer counted by themselves.
+    `tokens`: how many this rank's replica has seen so far. `grad_norm`: that of the gradients; it
+    is seen by itself where torch's `clip_grad_norm_` clips them on a CPU. From the first call on,
+    optimizer steps are no longer counted by themselves.
     """
     recorder = current.recorder
     if recorder is not None:
         with suppress(Exception):  # a rank is never ended by its telemetry
-            number = getattr(loss, "detach", lambda: loss)()  # with a graph, a tensor warns
-            recorder.reported(int(step), None if number is None else float(number), tokens)
+            recorder.reported(int(step), _number(loss), tokens, _number(grad_norm))
+
+
+def _number(told: Any) -> float | None:
+    """With a graph, a tensor that is made a number warns."""
+    number = getattr(told, "detach", lambda: told)()
+    return None if number is None else float(number)
 
 
 def pause() -> AbstractContextManager[None]:

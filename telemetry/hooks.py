@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.protocol.paths import span_ring
-from holdfast.telemetry import current, errors, pauses, schema, trackers, workers
+from holdfast.telemetry import current, errors, looks, pauses, schema, trackers, workers
 from holdfast.telemetry.recorder import Group, Recorder
 from holdfast.telemetry.ring import RingWriter
 from holdfast.telemetry.trace.ring import SpanWriter
@@ -74,6 +74,8 @@ def _install(ring: Path) -> None:
         ("torch.distributed.distributed_c10d", _hook_groups),
     ):
         once_loaded(module, hook)
+    if looks.wanted():
+        once_loaded("torch.nn.utils.clip_grad", _quietly(looks.hook_clips))
     for module, mark in pauses.HOOKS.items():
         once_loaded(module, _quietly(mark))
     if trackers.wanted():
@@ -284,6 +286,8 @@ def unhook_group(group: Any) -> None:
 
 
 def _before(recorder: Recorder, counts: Group, ranks: list[int]) -> Callable[[Any], None]:
+    looked = looks.wanted()
+
     def hook(op: Any) -> None:
         try:
             name = op.name.name
@@ -297,6 +301,8 @@ def _before(recorder: Recorder, counts: Group, ranks: list[int]) -> Callable[[An
                     recorder.tracer.passes(what, ranks[op.root])
             elif name in _KINDS:
                 counts.enqueue(_KINDS[name], _fingerprint(name, op))
+                if looked and name in looks.REDUCTIONS:
+                    counts.looks(op.input_tensors)
         except Exception:  # noqa: BLE001 a hook's exception would end the user's training
             _missing("collectives")
 

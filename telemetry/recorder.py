@@ -12,10 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
-from holdfast.telemetry import schema
+from holdfast.telemetry import looks, schema
 from holdfast.telemetry.calls import Calls
 from holdfast.telemetry.counted import Peer, Phase, members_hash
 from holdfast.telemetry.frames import Frames
+from holdfast.telemetry.looks import Tensor
 from holdfast.telemetry.ring import RingWriter
 from holdfast.telemetry.stepclock import StepClock
 from holdfast.telemetry.trace.ring import SpanWriter
@@ -41,6 +42,7 @@ class Recorder:
         self.step = 0
         self._tokens = 0
         self._loss: float | None = None
+        self._square = 0.0  # of the norm of gradients, in this step
         self._losses_good = self._losses_bad = 0  # numbers told, and in a row what is none
         self._phase = 0
         self._partial = 0
@@ -171,13 +173,21 @@ class Recorder:
             self.known("step numbers")
         self._set_step(step)
 
-    def reported(self, step: int, loss: float | None, tokens: int | None) -> None:
+    def clipped(self, norm: float) -> None:
+        """Some gradients had this norm; where a step clips those of several models, all count."""
+        self._square += norm * norm
+
+    def reported(
+        self, step: int, loss: float | None, tokens: int | None, grad_norm: float | None = None
+    ) -> None:
         """The script says how far it is."""
         if not self._explicit_steps:
             self._explicit_steps = self._numbered = True
             self.known("step numbers")
         if loss is not None:
             self._tells_loss(max(0, step), loss)
+        if grad_norm is not None:
+            self._square = grad_norm * grad_norm  # what it says itself, not what it clipped
         self._tokens = tokens if tokens is not None else self._tokens
         self._set_step(step)
 
@@ -193,12 +203,14 @@ class Recorder:
         if not self._losses_bad:
             self.ring.word(schema.LOSS_SINCE, step)
         self._losses_bad += 1
+        self.ring.word(schema.LOSS_LAST, step)
         self.ring.word(schema.LOSS_BADS, self._losses_bad)
 
     def _set_step(self, step: int) -> None:
         self.step = step
         self.is_past("step")
         self._stepped = True
+        self._store_norm()
         if self._until_step:
             self._until_step = ""
             self._store_pause()
@@ -208,6 +220,11 @@ class Recorder:
         if self.tracer is not None:
             self.tracer.stepped(step)
         self._store_state()
+
+    def _store_norm(self) -> None:
+        if self._square and math.isfinite(self._square):
+            self.ring.number(schema.GRAD_NORM, math.sqrt(self._square))
+        self._square = 0.0
 
     def _store_state(self) -> None:
         clocks_ns = self.clock.at_step_ns
@@ -384,6 +401,7 @@ class Group:
         self.followed = True  # whether it will be known when each is done
         self.pending: deque[tuple[Work, Begun | None]] = deque()
         self._done = 0
+        self._looked = 0  # the step in which it was looked at what is reduced
         self._store()
 
     def enqueue(self, kind: int, fingerprint: int) -> None:
@@ -397,6 +415,15 @@ class Group:
             if not self.followed:
                 tracer.unfollowed(self.head, self.begun)
         self._store()
+
+    def looks(self, tensors: Sequence[Tensor]) -> None:
+        """Whether it is numbers that the rank brings into the reduction that was enqueued last."""
+        step = self._recorder.step + 1
+        if step == self._looked or (numbers := looks.numbers(tensors)) is None:
+            return
+        self._looked = step
+        bad_step = None if numbers else step
+        self._recorder.ring.brought(self._slot, self.enqueued, bad_step=bad_step)
 
     def count_done(self) -> None:
         """Count what has completed, in order; called by one thread at a time."""

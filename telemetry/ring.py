@@ -9,6 +9,7 @@ import array
 import math
 import mmap
 import os
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -60,6 +61,12 @@ class RingWriter:
         """Store one of the rank's words (`schema.PULSE` and so on)."""
         self._words[schema.WORDS_AT // 8 + place] = value
 
+    def number(self, place: int, value: float) -> None:
+        """Store a number that is no whole one as a word."""
+        self._words[schema.WORDS_AT // 8 + place] = int.from_bytes(
+            struct.pack("<d", value), "little"
+        )
+
     def state(
         self,
         step: int,
@@ -89,6 +96,17 @@ class RingWriter:
         words[at] = 0
         words[at + 1] = fingerprint
         words[at] = number << schema.KIND_BITS | kind
+
+    def brought(self, slot: int, number: int, *, bad_step: int | None) -> None:
+        """Store whether the rank brought numbers into its group's collective `number`; where it did
+        not, and did before, in which step."""
+        at, words = schema.LOOKS_AT // 8 + slot * schema.LOOK_WORDS, self._words
+        if bad_step is None:
+            words[at + 1] = 0
+            words[at] = number
+        elif not words[at + 1]:
+            words[at + 2] = bad_step
+            words[at + 1] = number
 
     def frame(self, stack: int, where: bytes) -> None:
         """Store where the main thread stands: a hash of its stack, and its line as text."""
@@ -224,6 +242,7 @@ class RingReader:
             tokens=tokens,
             loss=None if math.isnan(loss) and math.copysign(1, loss) > 0 else loss,
             bad_loss=self._bad_loss(),
+            grad_norm=self._number(schema.GRAD_NORM) or None,
             phase=self._phase_name(phase - 1) if phase else "",
             groups=tuple(self._group(slot) for slot in range(groups)),
             peers=tuple(self._peer(slot) for slot in range(peers)),
@@ -250,9 +269,13 @@ class RingReader:
         return BadLoss(
             told=told,
             since=self._word(schema.LOSS_SINCE),
+            last=self._word(schema.LOSS_LAST),
             good=self._word(schema.LOSS_GOOD),
             goods=self._word(schema.LOSS_GOODS),
         )
+
+    def _number(self, place: int) -> float:
+        return float(struct.unpack("<d", self._word(place).to_bytes(8, "little"))[0])
 
     def _below(self, slots: int, said: int, what: str) -> int:
         if said > slots:
@@ -290,6 +313,7 @@ class RingReader:
             at = schema.MEMBERS_AT + 4 * first
             self._ranks[slot] = tuple(memoryview(self._map[at : at + 4 * count]).cast("I"))
         pairs = sorted(set(zip(marks[::2], marks[1::2], strict=True)))
+        good, bad, bad_step = self._looks(slot)
         return GroupProgress(
             members=members,
             kind=_kind(kind),
@@ -299,7 +323,15 @@ class RingReader:
             step=step,
             ranks=self._ranks.get(slot, ()),
             marks=tuple((at_step, count) for at_step, count in pairs if at_step),
+            good=good,
+            bad=bad,
+            bad_step=bad_step if bad else 0,
         )
+
+    def _looks(self, slot: int) -> tuple[int, int, int]:
+        first = schema.LOOKS_AT // 8 + slot * schema.LOOK_WORDS
+        good, bad, bad_step = self._words[first : first + schema.LOOK_WORDS]
+        return good, bad, bad_step
 
     def _peer(self, slot: int) -> PeerProgress:
         first = schema.PEERS_AT // 8 + slot * schema.PEER_WORDS

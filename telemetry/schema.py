@@ -10,7 +10,7 @@ import struct
 from typing import Final
 
 MAGIC: Final = b"HFRING\r\n"
-VERSION: Final = 5
+VERSION: Final = 6
 
 HEADER: Final = struct.Struct("<8sIIqqq4I")
 """magic, version, size of the file in bytes, rank, epoch, pid, and slots for groups, peers, phases
@@ -27,6 +27,7 @@ PULSE, PARTIAL, GROUPS, PEERS, PHASES, WAITING, PAUSE, SAVED_AT = range(8)
 CALL, SLEEP_MS, SLEEP_LEFT_MS = range(8, 11)
 STARTED_AT: Final = 11
 LOSS_GOODS, LOSS_GOOD, LOSS_BADS, LOSS_SINCE = range(14, 18)
+GRAD_NORM, LOSS_LAST = range(18, 20)
 WORDS: Final = 24
 """Words for the whole rank: pulse, bits of PARTS missing, slots used, whether it waits, in which of
 PAUSES it is, and the step at which it last saved; while its main thread stands at one line: in
@@ -34,7 +35,8 @@ which of CALLS, how long the one sleep that it is in takes at most, and for how 
 (both 0: it is in none whose end is known). From STARTED_AT on, for each of STARTS, when that was
 over, on the monotonic clock of its machine in nanoseconds (0: it is not). Of losses that the script
 tells: how many were numbers, the step of the last that was, how many since then were none, and the
-step of the first of these."""
+steps of the first and of the last of these. The norm of the last step's gradients, as the bits of a
+double (0: not known)."""
 
 STARTS: Final = ("group", "restore", "step")
 """What a rank does from its fork to the end of its first step: it meets the others, loads its
@@ -91,7 +93,13 @@ KIND_BITS: Final = 8
 """The last RECENT collectives of each group, number n at place n % RECENT: a word of the number
 and, in the KIND_BITS below it, its kind; then its fingerprint. Both words 0: none yet."""
 
-MEMBERS_AT: Final = RECENT_AT + 8 * RECENT_WORDS * RECENT * GROUP_SLOTS
+LOOKS_AT: Final = RECENT_AT + 8 * RECENT_WORDS * RECENT * GROUP_SLOTS
+LOOK_WORDS: Final = 3
+"""Of what the rank itself brought into a group's reductions (`looks`): the number of the last one
+where that was numbers; of the first since then where it was none (0: it was none since), and the
+step that this was in."""
+
+MEMBERS_AT: Final = LOOKS_AT + 8 * LOOK_WORDS * GROUP_SLOTS
 SIZE: Final = MEMBERS_AT + 4 * MEMBER_SLOTS
 
 KINDS: Final = tuple(

@@ -102,7 +102,7 @@ def _metrics(trainer: Trainer, place: Place) -> Metrics | None:
 def _report(trainer: Trainer, outcome: Outcome) -> None:
     shape = trainer.settings.shape
     tokens = outcome.step * shape.global_batch * shape.seq // trainer.settings.topology.dp
-    telemetry.step(outcome.step, loss=outcome.loss, tokens=tokens)
+    telemetry.step(outcome.step, loss=outcome.loss, tokens=tokens, grad_norm=outcome.grad_norm)
 
 
 def _say_traffic(grid: Grid, steps: int) -> None:

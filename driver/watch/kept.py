@@ -46,6 +46,9 @@ def _kept_group(groups: Groups, seen: GroupProgress) -> GroupProgress:
         fingerprint=seen.fingerprint,
         step=seen.step,
         ranks=members,
+        good=seen.good,
+        bad=seen.bad,
+        bad_step=seen.bad_step,
     )
     return last
 
@@ -59,4 +62,5 @@ def _alike(one: GroupProgress, other: GroupProgress) -> bool:
         and one.step == other.step
         and one.kind == other.kind
         and one.ranks == other.ranks
+        and (one.good, one.bad, one.bad_step) == (other.good, other.bad, other.bad_step)
     )

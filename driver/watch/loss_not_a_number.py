@@ -6,6 +6,8 @@ since when what it tells is no number, so that no step is missed between heartbe
 
 import msgspec
 
+from holdfast.driver.watch import brought
+from holdfast.driver.watch.brought import Brought
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.model import evidence
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
@@ -15,8 +17,8 @@ TOLD = 3
 """Losses in a row that are no number before it is said, or acted on: some scripts tell one only now
 and then."""
 STEPS = 20
-"""Steps from the first on before it is acted on. A `GradScaler` of torch begins at 2**16 and halves
-at each step that it skips: after 16 in a row it scales by 1."""
+"""Steps from the first to the last that was told, before it is acted on. A `GradScaler` of torch
+begins at 2**16 and halves at each step that it skips: after 16 in a row it scales by 1."""
 KNOWN = 20
 """Numbers that a rank must have told before: one that tells none says so that it has no loss, as
 all stages of a pipeline but the last."""
@@ -54,12 +56,13 @@ def _sort(known: NotANumber, seen: RankProgress, *, strict: bool) -> None:
         known.well.add(seen.rank)
     elif strict or seen.bad_loss.goods >= KNOWN:
         known.bad[seen.rank] = seen.bad_loss
-        if not _lasts(seen.bad_loss, seen.step):
+        if not _lasts(seen.bad_loss):
             known.waits.add(seen.rank)
 
 
-def _lasts(bad: BadLoss, step: int) -> bool:
-    return bad.told >= TOLD and step - bad.since + 1 >= STEPS
+def _lasts(bad: BadLoss, steps: int = STEPS) -> bool:
+    """By what was told: of steps after that nobody knows whether it is a number again."""
+    return bad.told >= TOLD and bad.last - bad.since + 1 >= steps
 
 
 def judge(known: NotANumber, job: JobSeen) -> Finding | None:
@@ -79,7 +82,7 @@ def only_some(known: NotANumber, beat: Heartbeat, job: JobSeen) -> Finding | Non
     for each in beat.ranks if heard and not (known.said or known.found) else ():
         bad = each.bad_loss
         own = bad is not None and (each.job, each.epoch) == (expected.job, expected.epoch)
-        if bad is None or not own or not _lasts(bad, each.step - STEPS):
+        if bad is None or not own or not _lasts(bad, 2 * STEPS):
             continue
         if bad.goods or not known.well:
             known.said = True
@@ -103,10 +106,11 @@ def _said(seen: RankProgress, bad: BadLoss, job: JobSeen) -> Finding:
 
 def _finding(bad: dict[int, BadLoss], job: JobSeen) -> Finding:
     since = min(each.since for each in bad.values())
-    first = [rank for rank in sorted(bad) if bad[rank].since == since]
     start = job.expected.start  # with no number since then, nothing that was saved since is trusted
     good = min(each.good if each.goods else start for each in bad.values())
-    node = _alone(first, bad, job)
+    seen = brought.first(job.ranks, good, since)
+    first = sorted(seen) or [rank for rank in sorted(bad) if bad[rank].since == since]
+    node = _alone_there(first, job) if seen else _alone(first, bad, job)
     where = f", and began on {_ranks(first)} of {node}" if node else ""
     return Finding(
         kind=Kind.LOSS,
@@ -118,8 +122,16 @@ def _finding(bad: dict[int, BadLoss], job: JobSeen) -> Finding:
         step=job.heard_step(),
         sound=max(0, good - MARGIN),
         summary=f"the loss is no number since step {since} on {_all(bad, job)}{where}",
-        evidence=tuple(_evidence(rank, bad[rank], job) for rank in _oldest_first(bad)[:SHOWN]),
+        evidence=_all_evidence(bad, seen, job),
     )
+
+
+def _all_evidence(
+    bad: dict[int, BadLoss], seen: dict[int, Brought], job: JobSeen
+) -> tuple[Evidence, ...]:
+    losses = [_evidence(rank, bad[rank], job) for rank in _oldest_first(bad)]
+    earlier = [brought.evidence_of(rank, job.places[rank], seen[rank]) for rank in sorted(seen)]
+    return (*earlier, *losses)[:SHOWN]
 
 
 def _oldest_first(bad: dict[int, BadLoss]) -> list[int]:
@@ -133,6 +145,13 @@ def _alone(first: list[int], bad: dict[int, BadLoss], job: JobSeen) -> str | Non
         return None
     nodes = {job.places[rank] for rank in first}
     others = {job.places[rank] for rank in bad} - nodes
+    return next(iter(nodes)) if len(nodes) == 1 and others else None
+
+
+def _alone_there(first: list[int], job: JobSeen) -> str | None:
+    """The one node of ranks that brought none when their peers did, where there is another."""
+    nodes = {job.places[rank] for rank in first}
+    others = set(job.places.values()) - nodes
     return next(iter(nodes)) if len(nodes) == 1 and others else None
 
 

@@ -177,20 +177,20 @@ LOSSES = {
     "none is told": ([(1, None), (2, None)], None),
     "no number from the beginning on": (
         [(1, NONE), (2, math.inf)],
-        BadLoss(told=2, since=1),
+        BadLoss(told=2, since=1, last=2),
     ),
     "no number since, and not seen step by step": (
         [(1, 2.0), (2, 2.0), (9, NONE), (10, -math.inf), (11, NONE)],
-        BadLoss(told=3, since=9, good=2, goods=2),
+        BadLoss(told=3, since=9, last=11, good=2, goods=2),
     ),
     "a step that tells none says nothing": (
         [(1, 2.0), (2, NONE), (3, None), (4, NONE), (5, None)],
-        BadLoss(told=2, since=2, good=1, goods=1),
+        BadLoss(told=2, since=2, last=4, good=1, goods=1),
     ),
     "a number in between, as a scaler goes on": ([(1, 2.0), (2, NONE), (3, 2.0)], None),
     "it begins anew after that": (
         [(1, 2.0), (2, NONE), (3, 2.0), (4, NONE)],
-        BadLoss(told=1, since=4, good=3, goods=2),
+        BadLoss(told=1, since=4, last=4, good=3, goods=2),
     ),
     "two losses of each step, one of them none": (
         [(n, loss) for n in range(1, 40) for loss in (NONE, 2.0)],
@@ -198,7 +198,7 @@ LOSSES = {
     ),
     "two losses of each step, both none": (
         [(1, 2.0), (1, 3.0), (2, NONE), (2, NONE)],
-        BadLoss(told=2, since=2, good=1, goods=2),
+        BadLoss(told=2, since=2, last=2, good=1, goods=2),
     ),
 }
 

@@ -25,8 +25,8 @@ pytestmark = pytest.mark.torch
 def test_a_loss_is_told_whatever_it_is_made_of_and_without_a_warning(
     monkeypatch: pytest.MonkeyPatch, loss: Any, told: float | None
 ) -> None:
-    seen: list[tuple[int, float | None, int | None]] = []
+    seen: list[tuple[object, ...]] = []
     recorder = SimpleNamespace(reported=lambda *what: seen.append(what))
     monkeypatch.setattr(current, "recorder", recorder)
-    telemetry.step(7, loss=loss, tokens=64)
-    assert seen == [(7, told, 64)]
+    telemetry.step(7, loss=loss, tokens=64, grad_norm=loss)
+    assert seen == [(7, told, 64, told)]

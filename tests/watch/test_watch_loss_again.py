@@ -23,7 +23,9 @@ def none_since(step: int, until: int = 1_000) -> Callable[[RankProgress], RankPr
     def seen(rank: RankProgress) -> RankProgress:
         if not step <= rank.step < until:
             return replace(rank, loss=2.0)
-        told = BadLoss(told=rank.step - step + 1, since=step, good=step - 1, goods=4)
+        told = BadLoss(
+            told=rank.step - step + 1, since=step, last=rank.step, good=step - 1, goods=4
+        )
         return replace(rank, loss=nan, bad_loss=told)
 
     return seen

@@ -5,6 +5,7 @@ from math import nan
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.driver.watch import Expectation
 from holdfast.driver.watch.jobs import JobSeen, RankSeen
@@ -32,8 +33,10 @@ def job(*, again: bool = False, heard: int = 4, start: int = 0) -> JobSeen:
     return JobSeen(expected=expected, began_s=0.0, places=expected.node_of(), ranks=known)
 
 
-def bad(since: int = SINCE, *, told: int = STEPS, goods: int = KNOWN) -> BadLoss:
-    return BadLoss(told=told, since=since, good=since - 1 if goods else 0, goods=goods)
+def bad(
+    since: int = SINCE, *, told: int = STEPS, goods: int = KNOWN, last: int = SINCE + STEPS
+) -> BadLoss:
+    return BadLoss(told=told, since=since, last=last, good=since - 1 if goods else 0, goods=goods)
 
 
 def tells(rank: int, loss: BadLoss | None = None, step: int = SINCE + STEPS) -> RankProgress:
@@ -91,8 +94,11 @@ def test_nobody_is_named_where_not_each_rank_tells_its_loss() -> None:
 
 HEALTHY = {
     "one rank tells a number": [tells(k, bad() if k else None) for k in range(4)],
-    "a few in a row, as a scaler skips them": [tells(k, bad(), SINCE + 15) for k in range(4)],
-    "told twice, far apart": [tells(k, bad(told=TOLD - 1), SINCE + 90) for k in range(4)],
+    "a few in a row, as a scaler skips them": [tells(k, bad(last=SINCE + 15)) for k in range(4)],
+    "told twice, far apart": [tells(k, bad(told=TOLD - 1, last=SINCE + 90)) for k in range(4)],
+    "some in a row, and no loss is told after that": [
+        tells(k, bad(told=STEPS - 1, last=SINCE + STEPS - 2), SINCE + 900) for k in range(4)
+    ],
     "no number from the beginning on": [tells(k, bad(goods=0)) for k in range(4)],
     "at the beginning": [tells(k, bad(goods=KNOWN - 1)) for k in range(4)],
     "none is told": [RankProgress(rank=k, epoch=1, job="job", step=200) for k in range(4)],
@@ -115,7 +121,7 @@ def test_nothing_is_said_before_all_ranks_are_heard_of() -> None:
 
 
 def test_a_loss_that_is_told_now_and_then_counts_by_its_steps() -> None:
-    ranks = [tells(k, bad(told=TOLD), SINCE + 250) for k in range(4)]
+    ranks = [tells(k, bad(told=TOLD, last=SINCE + 250)) for k in range(4)]
     assert found(*ranks) is not None
 
 
@@ -131,7 +137,8 @@ def test_after_a_start_for_it_no_number_is_needed_before(start: int) -> None:
 
 def test_where_some_stay_well_it_is_only_said_and_once() -> None:
     known, seen = NotANumber(), job()
-    ranks = [tells(k, bad() if k == 1 else None, SINCE + 2 * STEPS) for k in range(4)]
+    lasts = bad(last=SINCE + 2 * STEPS)
+    ranks = [tells(k, lasts if k == 1 else None, lasts.last) for k in range(4)]
     finding = heard(known, seen, *ranks)
     assert finding is not None
     assert (finding.weight, finding.node) == (Weight.REPORT, None)
@@ -148,10 +155,11 @@ def test_a_rank_that_tells_numbers_again_takes_it_back() -> None:
 
 
 losses = st.builds(
-    bad,
+    lambda since, lasted, told, goods: bad(since, told=told, goods=goods, last=since + lasted),
     st.integers(1, 300),
-    told=st.integers(1, 60),
-    goods=st.sampled_from([0, 1, KNOWN, 500]),
+    st.integers(0, 60),
+    st.integers(1, 60),
+    st.sampled_from([0, 1, KNOWN, 500]),
 )
 
 
@@ -164,20 +172,32 @@ def test_who_is_acted_on_has_no_rank_that_tells_numbers(
         counted = [each for each in own if each is not None and each.goods >= KNOWN]
         assert None not in own
         assert counted
-        assert all(_lasts(each, step) for each in counted)
+        assert all(_lasts(each) for each in counted)
     if finding is not None and finding.node is not None:
         sinces = [each.since for each in own if each is not None]
         assert min(sinces) != max(sinces)
 
 
-def _lasts(loss: BadLoss, step: int) -> bool:
-    return loss.told >= TOLD and step - loss.since + 1 >= STEPS
+def _lasts(loss: BadLoss) -> bool:
+    return loss.told >= TOLD and loss.last - loss.since + 1 >= STEPS
 
 
 @given(st.lists(losses, min_size=4, max_size=4), st.integers(1, 400), st.integers(0, 100))
 def test_what_lasts_longer_is_found_as_well(own: list[BadLoss], step: int, more: int) -> None:
+    def acted(later: int) -> bool:
+        told = (replace(each, last=each.last + later) for each in own)
+        finding = found(*(tells(k, each, step) for k, each in enumerate(told)))
+        return finding is not None and finding.weight is Weight.RESTART
+
+    assert not acted(0) or acted(more)
+
+
+@given(st.lists(losses, min_size=4, max_size=4), st.integers(1, 400), st.integers(0, 100))
+def test_steps_of_which_no_loss_is_told_count_for_nothing(
+    own: list[BadLoss], step: int, more: int
+) -> None:
     def acted(at: int) -> bool:
         finding = found(*(tells(k, each, at) for k, each in enumerate(own)))
         return finding is not None and finding.weight is Weight.RESTART
 
-    assert not acted(step) or acted(step + more)
+    assert acted(step) == acted(step + more)

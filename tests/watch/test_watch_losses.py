@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.driver.watch import Expectation
-from holdfast.driver.watch.losses import KNOWN, LASTS, Losses, judge
+from holdfast.driver.watch.losses import KNOWN, LASTS, LOSS, NORM, Figure, Losses, judge
 from holdfast.protocol.faults import Finding, Kind, Weight
 from holdfast.protocol.messages import Heartbeat, RankProgress, Seat
 
@@ -18,17 +18,20 @@ def expected(epoch: int = 1) -> Expectation:
     return Expectation(job="job", epoch=epoch, seats=SEATS)
 
 
-def told(*losses: float, epoch: int = 1, known: Losses | None = None) -> list[Finding]:
+def told(
+    *losses: float, epoch: int = 1, known: Losses | None = None, figure: Figure = LOSS
+) -> list[Finding]:
     """Of rank 1, step after step; rank 0 learns well."""
+    name = "loss" if figure is LOSS else "grad_norm"
     found: list[Finding] = []
     known = known or Losses()
     for step, loss in enumerate(losses, start=1):
         ranks = tuple(
-            RankProgress(rank=k, epoch=epoch, job="job", step=step, loss=(2.0, loss)[k])
+            RankProgress(rank=k, epoch=epoch, job="job", step=step, **{name: (2.0, loss)[k]})
             for k in range(2)
         )
         beat = Heartbeat(node="a", incarnation="i", sequence=step, uptime_s=1.0, ranks=ranks)
-        known, new = judge(known, beat, expected())
+        known, new = judge(known, beat, expected(), figure)
         found += new
     return found
 
@@ -41,6 +44,23 @@ def test_a_jump_that_lasts_is_told() -> None:
     assert (found.kind, found.weight, found.node) == (Kind.LOSS, Weight.REPORT, None)
     assert "is 6.67 times as high at step" in found.summary
     assert [each.source for each in found.evidence] == ["rank 1 on a"]
+
+
+def test_a_jump_of_the_gradients_norm_that_lasts_is_told() -> None:
+    (found,) = told(*USUAL, *(20.0,) * LASTS, figure=NORM)
+    assert (found.kind, found.weight, found.node) == (Kind.LOSS, Weight.REPORT, None)
+    assert found.summary.startswith("the gradient norm of rank 1 on a is 6.67 times as high at")
+    assert found.evidence[0].text.startswith("gradient norm 20 at step")
+
+
+@pytest.mark.parametrize("figure", [LOSS, NORM])
+def test_a_rank_that_does_not_tell_it_is_not_judged(figure: Figure) -> None:
+    other = NORM if figure is LOSS else LOSS
+    known = Losses(epoch=1)
+    told(*USUAL, *(20.0,) * LASTS, known=known, figure=other)
+    seen = RankProgress(rank=0, epoch=1, job="job", step=900)
+    beat = Heartbeat(node="a", incarnation="i", sequence=1, uptime_s=1.0, ranks=(seen,))
+    assert judge(Losses(epoch=1), beat, expected(), figure)[1] == ()
 
 
 NOTHING = {

@@ -2,6 +2,7 @@
 
 import random
 import time
+from typing import Any
 
 import torch
 
@@ -56,11 +57,11 @@ def spike(_trainer: Trainer) -> None:
     all is well again. Nothing but the loss that is told is touched."""
     told, healthy = iter([float("nan")] * SKIPPED + [SPIKE] * SKIPPED), telemetry.step
 
-    def step(number: int, *, loss: float | None = None, tokens: int | None = None) -> None:
+    def step(number: int, *, loss: float | None = None, **figures: Any) -> None:
         value = next(told, None)
         if value is None:
             setattr(telemetry, "step", healthy)  # noqa: B010 - a user who patches a library
-        healthy(number, loss=loss if value is None else value, tokens=tokens)
+        healthy(number, loss=loss if value is None else value, **figures)
 
     setattr(telemetry, "step", step)  # noqa: B010
 
