@@ -88,6 +88,8 @@ def test_sizes_are_not_held_together_while_one_of_them_is_no_number() -> None:
         ({"nodez": 4}, "spec.nodez", "no field 'nodez'", "Did you mean 'nodes'?"),
         ({"bogus": 4}, "spec.bogus", "no field 'bogus'", "Known here: checkpoint,"),
         ({"nodes": 0}, "spec.nodes", "0 is out of bounds", "Set at least 1."),
+        ({"mfu": {"peakTflops": nan}}, "spec.mfu.peakTflops", "nan is out of", "Set at least 0."),
+        ({"mfu": {"peakTflops": inf}}, "spec.mfu.peakTflops", "inf is out of", "Set at most"),
         ({"nodes": "4"}, "spec.nodes", "not a whole number", "Write 4, without quotes."),
         ({"nodes": True}, "spec.nodes", "true is not a whole number", "Write a whole number."),
         ({"nodes": 1.5}, "spec.nodes", "not a whole number", "Write a whole number."),
