@@ -1,11 +1,14 @@
 """What turns between two states, each told once."""
 
+from made_jobs import made_job
 from msgspec.structs import replace
 
-from holdfast.driver.core.state.model import Incident, Job, Phase, State
+from holdfast.driver.core.events import Plan
+from holdfast.driver.core.state.model import Incident, Phase, State
 from holdfast.driver.core.state.node import Node, Quarantined
 from holdfast.driver.noted.turned import Turned, turned
 from holdfast.protocol.faults import Blame, Kind
+from holdfast.protocol.messages import Task
 
 OPEN = Incident(
     id=3,
@@ -26,7 +29,8 @@ def between(before: State, after: State, *nodes: str) -> list[tuple[str, str, st
 
 
 def test_a_job_turns_with_its_own_reason_or_else_that_of_the_entry() -> None:
-    job = Job(name="speech", number=1)
+    task = Task(command=("x",), workdir=".")
+    job = made_job("speech", Plan(task=task, nodes=1, ranks_per_node=1))
     failed = replace(job, phase=Phase.FAILED, why="it ended with exit code 1")
     for after, now, why in (
         (failed, "Failed", "it ended with exit code 1"),

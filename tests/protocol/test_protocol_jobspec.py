@@ -1,6 +1,7 @@
 """The job spec: every field explains itself, and every mistake is told at once with its fix."""
 
 import copy
+from math import inf, nan
 from typing import Any
 
 import pytest

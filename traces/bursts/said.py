@@ -111,8 +111,8 @@ def _of(rail: RailSaid) -> str:
         rhythm = f", again every {rail.period_ms} ms" if rail.period_ms else ", without a rhythm"
         said = (
             f"{rail.name}: {rate(1000 * rail.mean)} on average, "
-            f"at most {rate(1000 * rail.peak)}{rhythm}; idle for {rail.idle:.0%} of the time, at longest {rail.gap_ms:,} ms "
-            f"from {rail.gap_at_ms / 1000:.2f} s on"
+            f"at most {rate(1000 * rail.peak)}{rhythm}; idle for {rail.idle:.0%} of the time, "
+            f"at longest {rail.gap_ms:,} ms from {rail.gap_at_ms / 1000:.2f} s on"
         )
     lost = [f"{n:,} {what}" for n, what in ((rail.errors, "errors"), (rail.drops, "drops")) if n]
     return f"{said}{', ' if lost else ''}{' and '.join(lost)}."

@@ -21,6 +21,7 @@ from holdfast.driver.adapters.rest.jobs import job_of
 from holdfast.driver.core.state.model import Job
 from holdfast.driver.people.control import Control
 from holdfast.driver.watch.rank_rows import Moment, RankRow
+from holdfast.protocol.paths import RunPaths
 from holdfast.protocol.topology import Axis, Topology
 from holdfast.telemetry.analysis.hang import Wait
 
@@ -127,7 +128,7 @@ async def _ranks(control: Control, name: str, work: Work) -> Ranks:
     job = job_of(control, name)
     now = await moment_of(control, job, work)
     if 0 < len(now.ranks) <= LINES_OF:
-        lines = await asyncio.to_thread(_last_lines, control, job)
+        lines = await asyncio.to_thread(last_lines, control.settings.paths, job)
         rows = (replace(row, last_line=lines.get(row.rank, "")) for row in now.ranks)
         return replace(now, ranks=tuple(rows))
     return now
@@ -174,11 +175,12 @@ def _placed(row: RankRow, shape: Topology) -> Placed:
     return Placed(rank=row.rank, node=row.node, at=place, state=row.state, verdict=row.verdict)
 
 
-def _last_lines(control: Control, job: Job) -> dict[int, str]:
-    """What each wrote last, where its log is in this driver's folder. In a thread: it reads."""
+def last_lines(paths: RunPaths, job: Job) -> dict[int, str]:
+    """What each of not too many wrote last, where its log is in the run's folder. In a thread: it
+    reads."""
     found: dict[int, str] = {}
-    for rank in range(job.world_size):
-        folder = control.settings.paths.rank(job.name, job.attempt, rank)
+    for rank in range(job.world_size if job.world_size <= LINES_OF else 0):
+        folder = paths.rank(job.name, job.attempt, rank)
         for stream in ("stdout", "stderr"):
             if rank not in found and (line := last_line(folder / f"{stream}.log")):
                 found[rank] = line
