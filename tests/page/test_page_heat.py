@@ -136,10 +136,9 @@ def test_who_has_no_room_beside_is_counted() -> None:
     for rank in range(heat.NAMED + 3):
         answer["ranks"][rank]["verdict"] = "it is slow"
     root = ElementTree.fromstring(heat_svg.drawn(answer))
-    said = [each.text for each in root.iter(f"{SVG}text")]
+    said = [str(each.text) for each in root.iter(f"{SVG}text")]
     assert "and 3 more that are ringed" in said
-    assert f"rank {heat.NAMED - 1} on node-0" in said
-    assert f"rank {heat.NAMED} on node-1" not in said
+    assert sum(each.startswith("rank ") for each in said) == heat.NAMED
 
 
 def test_a_ring_is_round_the_cell_of_its_rank() -> None:
