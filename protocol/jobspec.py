@@ -225,8 +225,8 @@ class Mfu(Model):
     device: str = Field(default="", max_length=63)
     """What each rank computes on, H100-SXM say: its peak in BF16 is known (docs/metrics.md)."""
     peak_tflops: float = Field(default=0, ge=0, le=1e6)
-    """In place of that, peak of one rank's device in TFLOP/s, dense, of the type that is used; 0: not
-    told."""
+    """In place of that, the peak of one rank's device in TFLOP/s, dense, of the type that is used;
+    0: not told."""
 
     @field_validator("device")
     @classmethod
