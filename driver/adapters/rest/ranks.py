@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -80,7 +81,8 @@ async def ranks(job: str, control: Driver, request: Request) -> Any:
     and what detectors hold against it. `spent` is null before the second look."""
     kept: Kept = request.app.state.rank_answers
     number = job_of(control, job).number
-    return await kept.answer(f"ranks of {number}", lambda work: _ranks(control, job, work))
+    seen = request.headers.get("if-none-match", "")
+    return await kept.answer(f"ranks of {number}", lambda work: _ranks(control, job, work), seen)
 
 
 @router.get("/{job}/view3d", dependencies=[NO_PARAMETERS])
@@ -88,7 +90,8 @@ async def view3d(job: str, control: Driver, request: Request) -> Any:
     """Where each rank stands in dp x pp x tp, and who waits for whom."""
     kept: Kept = request.app.state.rank_answers
     number = job_of(control, job).number
-    return await kept.answer(f"view3d of {number}", lambda work: _view3d(control, job, work))
+    seen = request.headers.get("if-none-match", "")
+    return await kept.answer(f"view3d of {number}", lambda work: _view3d(control, job, work), seen)
 
 
 # ---------------------------------------------------------------- what is answered
@@ -202,9 +205,11 @@ def last_line(path: Any) -> str:
 
 
 class Answer(NamedTuple):
-    """Bytes of JSON, and until when they are good."""
+    """Bytes of JSON, until when they are good, and a tag that no other answer of this driver has:
+    who has seen it is spared megabytes (RFC 9110, 13.1.2)."""
 
     body: bytes
+    tag: str
     until_s: float
 
 
@@ -215,12 +220,18 @@ class Kept:
         self._answers: dict[str, Answer] = {}
         self._making: dict[str, asyncio.Task[Answer]] = {}
 
-    async def answer(self, name: str, make: Callable[[Work], Awaitable[Any]]) -> Response:
-        """What was made lately, or what is made now. `Problem`s are of whoever asks."""
+    async def answer(
+        self, name: str, make: Callable[[Work], Awaitable[Any]], seen: str = ""
+    ) -> Response:
+        """What was made lately, or what is made now; 304 to who has `seen` that. `Problem`s are of
+        whoever asks."""
         known = self._answers.get(name)
         if known is None or known.until_s < time.monotonic():
             known = await asyncio.shield(self._made(name, make))  # who leaves ends it for nobody
-        return Response(known.body, media_type="application/json")
+        headers = {"ETag": known.tag}
+        if seen == known.tag:
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+        return Response(known.body, media_type="application/json", headers=headers)
 
     def _made(self, name: str, make: Callable[[Work], Awaitable[Any]]) -> "asyncio.Task[Answer]":
         task = self._making.get(name)
@@ -237,5 +248,7 @@ class Kept:
         now_s = time.monotonic()
         for over in [each for each, answer in self._answers.items() if answer.until_s < now_s]:
             del self._answers[over]
-        made = self._answers[name] = Answer(body, now_s + SHARE * work.took_s)
+        made = self._answers[name] = Answer(
+            body, f'"{time.monotonic_ns():x}"', now_s + SHARE * work.took_s
+        )
         return made
