@@ -14,7 +14,7 @@ from holdfast.cli.client import path
 from holdfast.cli.output import as_json, say, table
 from holdfast.cli.pictures import Dark, Png, Svg, to_file, write
 from holdfast.cli.shared import Json, State, Url, client, examples, group, text
-from holdfast.kit.rates import rate
+from holdfast.protocol.counts import rate
 
 COLUMNS = 90
 BARS = " ▁▂▃▄▅▆▇█"

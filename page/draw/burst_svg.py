@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.kit.rates import rate
 from holdfast.page.draw import svg
 from holdfast.page.draw.burst import Layout, Line, laid_out
 from holdfast.page.draw.svg import Svg
 from holdfast.page.draw.themes import LIGHT, Theme
+from holdfast.protocol.counts import rate
 
 WIDTH, LEFT, RIGHT = 960.0, 110.0, 14.0
 COLUMNS = 836

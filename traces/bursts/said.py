@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import msgspec
 
-from holdfast.kit.rates import rate
+from holdfast.protocol.counts import rate
 from holdfast.traces.bursts.record import Burst, Rail
 
 IDLE_SHARE = 0.01
