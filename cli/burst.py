@@ -14,6 +14,7 @@ from holdfast.cli.client import path
 from holdfast.cli.output import as_json, say, table
 from holdfast.cli.pictures import Dark, Png, Svg, to_file, write
 from holdfast.cli.shared import Json, State, Url, client, examples, group, text
+from holdfast.protocol.counts import rate
 
 COLUMNS = 90
 BARS = " ▁▂▃▄▅▆▇█"
@@ -124,7 +125,6 @@ def _csv(found: dict[str, Any]) -> str:
 
 def _show(found: dict[str, Any]) -> None:
     from holdfast.page.draw.burst import laid_out
-    from holdfast.page.draw.burst_svg import rate
 
     note, layout = found["burst"], laid_out(found, COLUMNS)
     say(f"burst {note['id']} of {found['job']}: {note['node']}, {note['began_at']} ({note['why']})")
@@ -132,7 +132,11 @@ def _show(found: dict[str, Any]) -> None:
         for what, columns in (("sent", line.sent), ("received", line.received)):
             bars = "".join(_bar(each, layout.most) for each in columns)
             say(f"{line.name[:12]:<12} {what:<8} |{bars}|")
-    say(f"{layout.length_s:.3g} s; the highest bar is {rate(layout.most * 1e3)}")
+    if not layout.lines:
+        say(found["says"])
+        return
+    highest = f"the highest bar is {rate(layout.most * 1e3)}" if layout.most else "nothing moved"
+    say(f"{layout.length_s:.3g} s; {highest}")
     say(found["says"])
     p50, p99 = found["period_p50_s"] * 1e3, found["period_p99_s"] * 1e3
     say(

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.cli import past_ranks
 from holdfast.cli.client import Readiness
 from holdfast.cli.errors import Stopped, not_reachable, not_readable
 from holdfast.cli.output import complain
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from holdfast.driver.adapters.rest.parameters import JobFilter
     from holdfast.driver.core.state.model import Job
 
-ENDED = "ended"
-NOT_KEPT = "what ranks did at each moment, and for whom they waited, is in no journal."
+LAST_S = 10.0
+"""Of spans in which it is looked for what ranks were at when it ended."""
 UNDER_WAY = frozenset({"free", "held", "in test", "unknown"})
 """States of nodes that are over where nothing runs any more; others are known as well then."""
 
@@ -112,7 +113,7 @@ class Recorded:
         from holdfast.keeper.state import state_path
 
         local = state_path(self._root).exists()
-        return ENDED if local and state in UNDER_WAY else state
+        return past_ranks.ENDED if local and state in UNDER_WAY else state
 
     def readiness(self) -> Readiness:
         return Readiness(ready=False, why="", stale=False)
@@ -130,25 +131,21 @@ class Recorded:
         return [_plain(incident_view(each)) for each in found]
 
     def ranks(self, job: str) -> dict[str, Any]:
-        """Where each was; what it did with its time is kept of no job that has ended."""
+        """Where each was, what it did last as far as it was traced, and what it wrote last."""
+        from holdfast.driver.adapters.rest.ranks import last_lines
+
         meant = self._state.jobs[self._meant(job)]
-        each = meant.layout.ranks_per_node
-        rows = [
-            {
-                "rank": rank,
-                "local_rank": rank % each,
-                "node": meant.layout.node_of(rank),
-                "state": ENDED,
-            }
-            for rank in range(meant.world_size)
-            if meant.layout.node_of(rank)
-        ]
-        return {"job": meant.name, "step": meant.best_step or 0, "ranks": rows, "nothing": NOT_KEPT}
+        layout, spans = meant.layout, self.spans(job, last_s=LAST_S)
+        rows = past_ranks.rows(meant.world_size, layout.ranks_per_node, layout.node_of, spans)
+        lines = last_lines(RunPaths(self._root), meant) if rows else {}
+        told = [{**row, "last_line": lines.get(row["rank"], "")} for row in rows]
+        says = past_ranks.OF_SPANS if spans["spans"] else past_ranks.NOT_KEPT
+        return {"job": meant.name, "step": meant.best_step or 0, "ranks": told, "nothing": says}
 
     def view3d(self, job: str) -> dict[str, Any]:
         self._meant(job)
         fix = f"What each did when: holdfast timeline {job}"
-        raise Stopped(f"no driver runs, and {NOT_KEPT}", fix=fix)
+        raise Stopped(f"no driver runs, and {past_ranks.NOT_KEPT}", fix=fix)
 
     def spans(self, job: str, *, last_s: float) -> dict[str, Any]:
         """The last of what the run's folder has: its end is that of the last span."""
@@ -184,7 +181,7 @@ class Recorded:
         from holdfast.driver.adapters.rest import telling, views
 
         if node := self._state.nodes.get(name):
-            ended = self._now_of(views.node_state(node)) == ENDED
+            ended = self._now_of(views.node_state(node)) == past_ranks.ENDED
             over = "has ended, as all nodes of this machine do with their driver" if ended else ""
             now = self._now_s
             told = telling.why_node(self._journal, self._state, node, now=now, over=over)

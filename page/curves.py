@@ -7,12 +7,11 @@ that nothing is told by a picture alone.
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from holdfast.kit.holes import is_hole
 from holdfast.page.words import duration, size
 
 WIDE, HIGH = 600, 100
 """Of a line's picture, whose pixels are as wide as the page has room."""
-HOLE = 4.0
-"""Times the usual distance of moments from which on a line is interrupted."""
 TABLE_ROWS = 24
 MOST_MARKS = 12
 """Told in words below; all are drawn."""
@@ -71,9 +70,8 @@ def of(told: Mapping[str, Any]) -> Curves:
     """`told`: an answer. Without moments it has no lines, and says why."""
     at_s: Sequence[float] = told["at_s"]
     until_s = max([*at_s, *(each["at_s"] for each in told["marks"])], default=0.0) or 1.0
-    hole_s = HOLE * told["every_s"]
     known = [each for each in LINES if any(value is not None for value in told[each[0]])]
-    lines = [_line(each, at_s, told[each[0]], until_s, hole_s) for each in known]
+    lines = [_line(each, at_s, told[each[0]], until_s, told["every_s"]) for each in known]
     marks = [_mark(each, until_s) for each in told["marks"]]
     return Curves(
         lines=lines,
@@ -91,18 +89,18 @@ def _line(
     at_s: Sequence[float],
     values: Values,
     until_s: float,
-    hole_s: float,
+    every_s: float,
 ) -> Line:
     _, name, words = what
     known = [value for value in values if value is not None]
     low, high = min(known), max(known)
     says = f"{words(known[-1])} at last; {words(known[0])} at first, {words(low)} to {words(high)}"
-    paths = _paths(at_s, values, low, (high - low) or 1.0, until_s, hole_s)
+    paths = _paths(at_s, values, low, (high - low) or 1.0, until_s, every_s)
     return Line(name, says, paths, words(low), words(high))
 
 
 def _paths(
-    at_s: Sequence[float], values: Values, low: float, span: float, until_s: float, hole_s: float
+    at_s: Sequence[float], values: Values, low: float, span: float, until_s: float, every_s: float
 ) -> list[str]:
     found: list[list[str]] = []
     before_s: float | None = None
@@ -110,7 +108,7 @@ def _paths(
         if value is None:
             before_s = None
             continue
-        if before_s is None or moment_s - before_s > hole_s:
+        if before_s is None or is_hole(before_s, moment_s, every_s):
             found.append([])
         before_s = moment_s
         x, y = WIDE * moment_s / until_s, HIGH * (1 - (value - low) / span)

@@ -16,9 +16,11 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from holdfast.kit import patterns
+from holdfast.kit.alike import near
 from holdfast.kit.patterns import NoPattern
 from holdfast.protocol import jobrules, storeurl
 from holdfast.protocol.communication import Communication
+from holdfast.protocol.flops import PEAKS
 from holdfast.protocol.jobrules import RESERVED as RESERVED
 from holdfast.protocol.podspec import Pod
 from holdfast.protocol.specmodel import Model, sentence
@@ -220,9 +222,26 @@ class Mfu(Model):
 
     flops_per_token: float = Field(default=0, ge=0, le=1e18)
     """FLOPs to train on one token, 6N + 12LHQT say; 0: not told."""
+    device: str = Field(default="", max_length=63)
+    """What each rank computes on, H100-SXM say: its peak in BF16 is known (docs/metrics.md)."""
     peak_tflops: float = Field(default=0, ge=0, le=1e6)
-    """Peak of one rank's device in TFLOP/s, dense and of the type that is used: 989 for BF16 on an
-    H100 SXM (NVIDIA's data sheet without sparsity); 0: not told."""
+    """In place of that, the peak of one rank's device in TFLOP/s, dense, of the type that is used;
+    0: not told."""
+
+    @field_validator("device")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if value and value not in PEAKS:
+            close = near(value, PEAKS, most=1)
+            meant = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(PEAKS)}."
+            raise sentence(f"the peak of {value!r} is not known.", f"{meant} Or give peakTflops.")
+        return value
+
+    @model_validator(mode="after")
+    def _one_peak(self) -> Self:
+        if self.device and self.peak_tflops:
+            raise sentence("device and peakTflops both tell the peak.", "Give one of them.")
+        return self
 
 
 class Spec(Model):

@@ -5,6 +5,7 @@ not stop at the first mistake.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -52,6 +53,8 @@ class BadDocument(ValueError):
 
 def shown(value: object) -> str:
     """`value` as JSON on one line, cut to what a message can carry."""
+    if isinstance(value, float) and not isfinite(value):
+        return f"{value}"  # JSON has no word for it, and would say null
     try:
         text = msgspec.json.encode(value).decode()
     except (TypeError, UnicodeEncodeError):

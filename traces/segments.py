@@ -4,6 +4,7 @@
 cannot be read is said in a sentence a file, and the rest of it is read.
 """
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,7 +56,7 @@ class Reading:
         """The blocks of a file that have something from then to then. Raises nothing."""
         try:
             with path.open("rb") as file:
-                data = file.read(LARGEST_READ_BYTES)
+                data = file.read(min(LARGEST_READ_BYTES, os.fstat(file.fileno()).st_size))
         except OSError as error:
             self.troubles.append(f"{path}: {error.strerror}; its spans are not shown.")
             return

@@ -60,6 +60,7 @@ def run(trainer: Trainer, place: Place, text: torch.Tensor) -> None:
     if printer and first == 0:
         entropy = corpus.unigram_entropy_bits(text)
         print(f"text {len(text):,} bytes  unigram entropy {entropy:.3f} bits/byte", flush=True)
+        print(f"{trainer.settings.shape.flops_per_token:.6g} FLOPs to train on a token", flush=True)
     while trainer.progress.step < trainer.settings.steps:
         outcome = trainer.step()
         if metrics:

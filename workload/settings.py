@@ -12,7 +12,11 @@ from typing import Any
 
 import msgspec
 
+from holdfast.protocol.flops import per_token
 from holdfast.protocol.topology import Topology
+
+VOCABULARY = 256
+"""V: one token a byte."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +35,18 @@ class Shape:
     def model(self) -> dict[str, int | str]:
         """What of it makes another model, which no checkpoint of this one fits."""
         return {name: getattr(self, name) for name in ("layers", "hidden", "heads", "seq", "block")}
+
+    @property
+    def flops_per_token(self) -> float:
+        """To train on one; of the parameters those of its matrices, which are all but a few."""
+        blocks = 12 * self.layers * self.hidden**2  # 4 h^2 of attention, 8 of the MLP
+        return per_token(
+            blocks + VOCABULARY * self.hidden,
+            layers=self.layers,
+            heads=self.heads,
+            head_size=self.hidden // self.heads,
+            sequence=self.seq,
+        )
 
     def micro_batches(self, dp: int) -> int:
         """m = B / (d b): forwards that each pipeline runs in one step."""

@@ -7,11 +7,15 @@ after a while of an answer a second. Then the same of a page of a real driver's 
 """
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from holdfast.bench.figures import Incomplete, Try
 from holdfast.bench.page import seen, served
@@ -21,7 +25,19 @@ RANKS = 12_288
 RANKS_EACH = 8
 LIVE = Path(__file__).resolve().with_name("live.py")
 LIMIT_S = 300.0
-"""For nodes to come and to train, and for the browser, beside the minutes that are asked for."""
+"""For nodes to come and to train, for turns of viewers and for the browser, beside the minutes that
+are asked for."""
+FIGURES = {
+    "driver, 10 events a second: share of a core": "%",
+    "driver, 100 viewers more: share of a core": "%",
+    "first byte of the job's page": "ms",
+    "full load of the job's page": "ms",
+    "heat map drawn": "ms",
+    "heat map: main thread's CPU a frame, mean": "ms",
+    "heap at the begin": "MiB",
+    "heap at the end": "MiB",
+}
+"""Of a real driver; one that does not come is told with why."""
 SPANS_OF = 256
 """Ranks of which the timeline is given spans: it has no more lines."""
 PANNED = ("heatmap", "timeline", "view3d")
@@ -49,26 +65,47 @@ def measure(
 
 
 def _live(nodes: int, minutes: float, take: Callable[[Try], None]) -> None:
-    """Raises `Incomplete` with the last words of the script."""
+    """What came in time, and why the rest did not."""
     command = [sys.executable, str(LIVE), str(nodes), str(minutes)]
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=LIMIT_S + 60 * minutes,
-        )
-    except subprocess.TimeoutExpired as error:
-        why = f"a real driver with {nodes:,} nodes did not end within {error.timeout:.0f} s"
-        raise Incomplete(why) from error
-    for line in done.stdout.splitlines():
+    lines, why = _ran(command, LIMIT_S + 60 * minutes)
+    left = {name: unit for name, unit in FIGURES.items() if minutes or name != "heap at the end"}
+    for line in lines:
         told = json.loads(line)
-        figure = f"real driver: {told['figure']}"
-        take(Try(system="holdfast", figure=figure, unit=told["unit"], value=told["value"]))
-    if done.returncode:
-        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise Incomplete(f"a real driver with {nodes:,} nodes: {last}")
+        if "note" in told:
+            why = why or told["note"]
+            continue
+        left.pop(told["figure"], None)
+        _real(take, told["figure"], told["unit"], told["value"])
+    for name, unit in left.items():
+        _real(take, name, unit, None, note=f"{nodes:,} nodes: {why or 'it said nothing'}")
+
+
+def _real(
+    take: Callable[[Try], None], figure: str, unit: str, value: float | None, note: str = ""
+) -> None:
+    said = f"real driver: {figure}"
+    take(Try(system="holdfast", figure=said, unit=unit, value=value, note=note))
+
+
+def _ran(command: list[str], limit_s: float) -> tuple[list[str], str]:
+    """Whole lines that it printed, and how it ended where that was not well. All that it started
+    ends with it: it is the head of a group of its own."""
+    with TemporaryFile("w+") as out, TemporaryFile("w+") as err:
+        process = subprocess.Popen(command, stdout=out, stderr=err, start_new_session=True)
+        try:
+            process.wait(limit_s)
+            why = ""
+        except subprocess.TimeoutExpired:
+            why = f"it did not end within {limit_s:.0f} s"
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        out.seek(0)
+        err.seek(0)
+        if process.returncode and not why:
+            why = (err.read().strip().splitlines() or ["it said nothing"])[-1]
+        return [line for line in out.read().splitlines(keepends=True) if line.endswith("\n")], why
 
 
 def _round(

@@ -3,14 +3,16 @@
 A script, for it runs beside those of `bench/scale`: `live.py NODES` prints a line of JSON for each
 figure. The driver is the process that people start; its nodes, of eight ranks each, are sockets
 whose heartbeats come in turn, from this process. What is on the machine beside is in the figures.
+What cannot be measured is left out, with a line that has a note, and the rest is tried.
 """
 
 import asyncio
 import json
+import statistics
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,8 +27,11 @@ from holdfast.bench.page import seen
 from holdfast.kit.limits import raise_open_files
 
 JOB, VIEWERS = "job", 100
-QUIET_S, EVENTS_A_S = 10.0, 10
-"""For how long the driver's CPU is looked at; how often something is told of meanwhile."""
+TURNS, TURN_S, EVENTS_A_S = 4, 5.0, 10
+"""How often, and for how long, the driver's CPU is looked at without viewers and with them; how
+often something is told of meanwhile."""
+READ_S, LOOK_S = 60.0, 0.5
+"""For a viewer to read the journal from its beginning, and between two looks whether it has."""
 NAVIGATED = """() => {
   const [{ responseStart, loadEventEnd }] = performance.getEntriesByType("navigation");
   return { responseStart, loadEventEnd };
@@ -42,39 +47,73 @@ async def measured(nodes: int, folder: Path, minutes: float) -> None:
             came = await fleet.come("node", nodes)
             await fleet.train(JOB, nodes)
             await fleet.rounds(6)
-            await viewers(fleet, process, came)
-            for told in await asyncio.to_thread(lambda: list(looked(process, minutes))):
-                print(json.dumps(told), flush=True)
+            await _tried(lambda: viewers(fleet, process, came))
+            await _tried(lambda: asyncio.to_thread(look, process, minutes))
         finally:
             beating.cancel()
             await asyncio.gather(beating, return_exceptions=True)
             fleet.close()
 
 
-async def viewers(fleet: Fleet, process: DriverProcess, came: list[Any]) -> None:
-    """Shares of a core that the driver takes while things happen: without viewers, and with."""
-    alone = await _share(fleet, process, came)
-    crowd = [await view(process.at, process.person, 0, lambda _: None) for _ in range(VIEWERS)]
+async def _tried(stage: Callable[[], Awaitable[None]]) -> None:
+    """Why it went no further is told; what follows does not need it."""
     try:
-        with_them = await _share(fleet, process, came)
+        await stage()
+    except Exception as error:  # noqa: BLE001 of a browser, a socket, or a driver that is too slow
+        said = " ".join(str(error).split())[:300]
+        print(json.dumps({"note": said or type(error).__name__}), flush=True)
+
+
+async def viewers(fleet: Fleet, process: DriverProcess, came: list[Any]) -> None:
+    """Shares of a core that the driver takes while things happen: without viewers, and with, in
+    turns. As a page does, they begin with what is new."""
+    first = await view(process.at, process.person, 0, lambda _: None)
+    try:
+        await _read(first)
+        turns = [await _turn(fleet, process, came, first) for _ in range(TURNS)]
+    finally:
+        first.close()
+    alone, more = (statistics.median(each) for each in zip(*turns, strict=True))
+    told(f"driver, {EVENTS_A_S} events a second: share of a core", "%", 100 * alone)
+    told(f"driver, {VIEWERS} viewers more: share of a core", "%", 100 * more)
+
+
+async def _read(viewer: Any) -> None:
+    """Until nothing new comes for a while."""
+    async with asyncio.timeout(READ_S):
+        before = -1
+        while viewer.latest != before:
+            before = viewer.latest
+            await asyncio.sleep(LOOK_S)
+
+
+async def _turn(
+    fleet: Fleet, process: DriverProcess, came: list[Any], first: Any
+) -> tuple[float, float]:
+    """Its share alone, and what viewers add: by event, as if all came in time."""
+    alone_s, wall_s = await _cpu(fleet, process, came)
+    share = alone_s / wall_s
+    at, person = process.at, process.person
+    crowd = [await view(at, person, first.latest, lambda _: None) for _ in range(VIEWERS)]
+    try:
+        with_s, wall_s = await _cpu(fleet, process, came)
     finally:
         for each in crowd:
             each.close()
-    told(f"driver, {EVENTS_A_S} events a second: share of a core", "%", 100 * alone)
-    more = 100 * (with_them - alone)
-    told(f"driver, {VIEWERS} viewers more: share of a core", "%", more)
+    return share, (with_s - share * wall_s) / TURN_S
 
 
-async def _share(fleet: Fleet, process: DriverProcess, came: list[Any]) -> float:
+async def _cpu(fleet: Fleet, process: DriverProcess, came: list[Any]) -> tuple[float, float]:
+    """Seconds of it, and of the clock, that TURN_S of events took."""
     cpu_s, began_s = process.cpu_s(), time.monotonic()
-    for number in range(int(QUIET_S * EVENTS_A_S)):
+    for number in range(int(TURN_S * EVENTS_A_S)):
         fleet.tell(came[number % len(came)], number)
         await asyncio.sleep(1 / EVENTS_A_S)
-    return float((process.cpu_s() - cpu_s) / (time.monotonic() - began_s))
+    return process.cpu_s() - cpu_s, time.monotonic() - began_s
 
 
-def looked(process: DriverProcess, minutes: float) -> Iterator[dict[str, Any]]:
-    """By a browser, in a thread."""
+def look(process: DriverProcess, minutes: float) -> None:
+    """By a browser, in a thread; each figure is told as it comes."""
     base = f"http://{process.at.host}:{process.at.port}"
     code = _code(base, process.person)
     with seen.opened(viewport={"width": 1440, "height": 900}) as page:
@@ -83,16 +122,16 @@ def looked(process: DriverProcess, minutes: float) -> Iterator[dict[str, Any]]:
         began_s = time.monotonic()
         page.goto(f"{base}/jobs/{JOB}", wait_until="load")
         times = page.evaluate(NAVIGATED)
-        yield figure("first byte of the job's page", "ms", times["responseStart"])
-        yield figure("full load of the job's page", "ms", times["loadEventEnd"])
+        told("first byte of the job's page", "ms", times["responseStart"])
+        told("full load of the job's page", "ms", times["loadEventEnd"])
         seen.drawn(page, "heatmap")
-        yield figure("heat map drawn", "ms", 1e3 * (time.monotonic() - began_s))
-        yield figure("heap at the begin", "MiB", seen.heap_mib(page))
+        told("heat map drawn", "ms", 1e3 * (time.monotonic() - began_s))
+        panned = seen.panned(page, "heatmap")
+        told("heat map: main thread's CPU a frame, mean", "ms", panned.main_ms)
+        told("heap at the begin", "MiB", seen.heap_mib(page))
         if minutes:
             page.wait_for_timeout(60_000 * minutes)
-            yield figure("heap at the end", "MiB", seen.heap_mib(page))
-        panned = seen.panned(page, "heatmap")
-        yield figure("heat map: main thread's CPU a frame, mean", "ms", panned.main_ms)
+            told("heap at the end", "MiB", seen.heap_mib(page))
 
 
 def _code(base: str, token: str) -> str:
@@ -104,12 +143,8 @@ def _code(base: str, token: str) -> str:
         return str(json.load(answer)["code"])
 
 
-def figure(name: str, unit: str, value: float) -> dict[str, Any]:
-    return {"figure": name, "unit": unit, "value": value}
-
-
 def told(name: str, unit: str, value: float) -> None:
-    print(json.dumps(figure(name, unit, value)), flush=True)
+    print(json.dumps({"figure": name, "unit": unit, "value": value}), flush=True)
 
 
 def main() -> None:

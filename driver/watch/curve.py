@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from holdfast.kit import holes as kit_holes
+
 MOST = 480
 """More than a screen shows of a line, and 40 KB a job at most."""
 EVERY_S = 1.0
 """At first."""
-HOLE = 4.0
-"""Times `every_s` without a moment that are told as a hole."""
 MOST_HOLES = 8
 
 
@@ -97,6 +97,5 @@ def _plain(column: "array[float]") -> list[float | None]:
 
 def holes(stored: Stored) -> list[tuple[float, float]]:
     """From when to when nothing was noted, the longest of them, in order."""
-    pairs = zip(stored.at_s, stored.at_s[1:], strict=False)
-    found = [(one, next_s) for one, next_s in pairs if next_s - one > HOLE * stored.every_s]
+    found = kit_holes.holes(stored.at_s, stored.every_s)
     return sorted(sorted(found, key=lambda each: each[0] - each[1])[:MOST_HOLES])

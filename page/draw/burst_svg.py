@@ -7,6 +7,7 @@ from holdfast.page.draw import svg
 from holdfast.page.draw.burst import Layout, Line, laid_out
 from holdfast.page.draw.svg import Svg
 from holdfast.page.draw.themes import LIGHT, Theme
+from holdfast.protocol.counts import rate
 
 WIDTH, LEFT, RIGHT = 960.0, 110.0, 14.0
 COLUMNS = 836
@@ -62,11 +63,3 @@ def _axis(out: Svg, y: float, length_s: float, theme: Theme) -> None:
         out.text(x, y, said, size=10, fill=theme.quiet, text_anchor="middle")
     said = "sent above the line, received below; a column is as high as its busiest millisecond"
     out.text(LEFT, y + LINE + 4, said, size=11, fill=theme.quiet)
-
-
-def rate(bytes_per_s: float) -> str:
-    """`12.3 MB/s`."""
-    for size, unit in ((1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s")):
-        if bytes_per_s >= size:
-            return f"{bytes_per_s / size:.3g} {unit}"
-    return f"{bytes_per_s:.0f} B/s"

@@ -139,6 +139,13 @@ def test_a_run_that_has_ended_is_drawn_of_its_traces(shell: Shell) -> None:
     said = shell.asked("timeline").stdout
     assert {line.split()[1] for line in said.splitlines() if line.startswith("rank ")} == set("012")
     assert "░ waits" in said
+    table = shell.asked("ranks", "--json")
+    ended = json.loads(table.stdout)["ranks"]
+    assert [(row["rank"], row["state"], row["node"]) for row in ended] == [
+        (rank, "ended", "node-1") for rank in range(3)
+    ]
+    assert all(row["step"] > 10 and row["phase"] for row in ended)
+    assert "of its last spans" in shell.asked("ranks").stdout
     none = shell.asked("timeline", "nobody")
     assert "there is no job 'nobody'" in none.stderr
     assert none.returncode != 0

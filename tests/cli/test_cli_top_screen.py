@@ -87,11 +87,39 @@ def test_to_stop_says_what_it_costs_first() -> None:
     assert order is None
     assert "All of its 8 ranks get SIGTERM" in screen.mode.costs
     assert typed(screen, ["y"])[1] == Order("stop", "speech-7b")
+    assert typed(Screen(job="other"), ["s", "y"])[1] == Order("stop", "other"), "not the one before"
 
 
 def test_stacks_are_those_of_the_rank_or_of_all() -> None:
     assert typed(Screen(), ["k"])[1] == Order("stacks", "speech-7b", ranks=tuple(range(8)))
     assert typed(Screen(tab=1), ["down", "k"])[1] == Order("stacks", "speech-7b", ranks=(1,))
+    many = replace(FACTS, ranks=[{**RANKS[0], "rank": rank} for rank in range(2_000)])
+    _, order = typed(Screen(), ["k"], many)
+    assert order is not None
+    assert order.ranks == tuple(range(1_024)), "the driver takes no more"
+
+
+@pytest.mark.parametrize("row", [0, 20, 38, 39, 99])
+def test_a_table_that_is_too_long_is_full_and_has_the_row_that_is_chosen(row: int) -> None:
+    facts = replace(FACTS, nodes=[{**NODES[0], "name": f"node-{n}-"} for n in range(40)])
+    said = text(Screen(tab=2, rows={2: row}), facts, height=20)
+    shown = [line for line in said.splitlines() if line[2:].startswith("node-")]
+    first = text(Screen(tab=2), facts, height=20)
+    assert len(shown) == sum(line[2:].startswith("node-") for line in first.splitlines()) > 5
+    assert f"> node-{min(row, 39)}-" in said
+
+
+def test_a_job_is_as_ready_as_its_nodes_are_there() -> None:
+    [first, *others] = JOB["places"]
+    away = {**JOB, "places": [{**first, "connected": False}, *others]}
+    there = sum(len(place["ranks"]) for place in others if place["connected"])
+    assert 0 < there < JOB["ranks"]
+    assert f" {there}/{JOB['ranks']} " in text(Screen(), replace(FACTS, jobs=[away]))
+
+
+def test_a_reason_is_no_longer_than_the_driver_takes() -> None:
+    screen, _ = typed(Screen(tab=1), ["e", *"x" * 600])
+    assert screen.mode == Typing(node="node-1", text="x" * 500)
 
 
 def test_what_is_read_scrolls_and_is_left() -> None:

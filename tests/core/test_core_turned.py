@@ -1,11 +1,14 @@
 """What turns between two states, each told once."""
 
+from made_jobs import made_job
 from msgspec.structs import replace
 
-from holdfast.driver.core.state.model import Incident, State
+from holdfast.driver.core.events import Plan
+from holdfast.driver.core.state.model import Incident, Phase, State
 from holdfast.driver.core.state.node import Node, Quarantined
 from holdfast.driver.noted import Turned, turned
 from holdfast.protocol.faults import Blame, Kind
+from holdfast.protocol.messages import Task
 
 OPEN = Incident(
     id=3,
@@ -23,6 +26,20 @@ NOTHING, FOUND, ENDED = State(), State(incidents={3: OPEN}), State(incidents={3:
 def between(before: State, after: State, *nodes: str) -> list[tuple[str, str, str]]:
     found = turned(before, after, jobs=(), nodes=nodes, why="")
     return [(each.before, each.now, each.why) for each in found]
+
+
+def test_a_job_turns_with_its_own_reason_or_else_that_of_the_entry() -> None:
+    task = Task(command=("x",), workdir=".")
+    job = made_job("speech", Plan(task=task, nodes=1, ranks_per_node=1))
+    failed = replace(job, phase=Phase.FAILED, why="it ended with exit code 1")
+    for after, now, why in (
+        (failed, "Failed", "it ended with exit code 1"),
+        (replace(failed, why=""), "Failed", "of the entry"),
+        (None, "Deleted", "of the entry"),
+    ):
+        states = State(jobs={"speech": job}), State(jobs={"speech": after} if after else {})
+        (told,) = turned(*states, jobs=("speech", "speech"), nodes=(), why="of the entry")
+        assert (told.before, told.now, told.why) == (job.phase.value, now, why)
 
 
 def test_an_incident_is_found_once_and_over_once() -> None:

@@ -26,7 +26,7 @@ from holdfast.daemon.tracing import writer
 from holdfast.daemon.tracing.clock import Clocks
 from holdfast.daemon.tracing.rank import RankSpans
 from holdfast.daemon.tracing.sampler import Traces
-from holdfast.daemon.tracing.thinning import BURST_BYTES, Purse
+from holdfast.daemon.tracing.thinning import BURST_BYTES, FALLEN, GUESS_BYTES, Purse
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.messages import Traced, WatchOrder
 from holdfast.protocol.nodeenv import BadSettings
@@ -120,6 +120,21 @@ def test_after_a_burst_steps_are_kept_again_and_most_of_the_budget_is_used(step_
     assert max(after - before for before, after in itertools.pairwise(steps)) < 120.0
 
 
+def test_a_purse_thins_once_it_is_half_empty_and_then_by_a_share_of_the_most_it_held() -> None:
+    purse, changed_at = Purse(0.0), list[float]()
+    left = float(BURST_BYTES)
+    while len(changed_at) < 3:
+        before = purse.every
+        assert purse.takes(0, whole_step=False)
+        left -= GUESS_BYTES
+        if purse.every != before:
+            assert purse.every == 2 * before
+            changed_at.append(left)
+    dues = BURST_BYTES / 2, *(FALLEN * at for at in changed_at[:-1])
+    for at, due in zip(changed_at, dues, strict=True):
+        assert due - GUESS_BYTES <= at < due
+
+
 def test_steps_that_are_kept_are_the_same_on_ranks_that_keep_different_shares() -> None:
     few, many = Purse(0.0), Purse(0.0)
     few.every, many.every = 64, 8
@@ -199,6 +214,18 @@ def test_what_is_under_way_for_long_is_told_while_it_grows(
     assert ages[0] == pytest.approx(1.0, abs=0.11)
     assert len(ages) < 12, "the longer it takes the more seldom"
     assert all(after >= 1.5 * before for before, after in itertools.pairwise(ages))
+
+
+def test_what_is_under_way_has_not_waited_for_longer_than_it_lasts(
+    ring: tuple[SpanWriter, RankSpans],
+) -> None:
+    """A wait that was counted by another clock, or began before it."""
+    made, rank = ring
+    now_ns = 5_000_000_000
+    made.opens(now_ns, [(now_ns // 2, now_ns, 7, 1, 3, KINDS.index("collective"), 0)])
+    rank.look(now_ns)
+    [raw] = rank.due(whole=True)
+    assert (raw.took_ns, raw.waited_ns) == (now_ns // 2, now_ns // 2)
 
 
 def test_a_rank_that_had_no_pulse_yet_is_not_told_to_be_silent_since_the_machine_began(

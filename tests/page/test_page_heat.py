@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import re
 from typing import Any
 from xml.etree import ElementTree
 
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from holdfast.bench.page import made as made_ranks
 from holdfast.page.draw import heat, heat_svg, themes
+from holdfast.page.draw.svg import Svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -127,6 +129,65 @@ def test_the_picture_rings_and_names_outliers_at_any_size(ranks: int) -> None:
     if ranks <= heat_svg.TITLED:
         cells = [each for each in root.iter(f"{SVG}rect") if each.get("class") == "cell"]
         assert len(cells) == ranks * len(columns)
+
+
+def test_who_has_no_room_beside_is_counted() -> None:
+    answer = made_ranks.answer(64)
+    for rank in range(heat.NAMED + 3):
+        answer["ranks"][rank]["verdict"] = "it is slow"
+    root = ElementTree.fromstring(heat_svg.drawn(answer))
+    said = [str(each.text) for each in root.iter(f"{SVG}text")]
+    assert "and 3 more that are ringed" in said
+    assert sum(each.startswith("rank ") for each in said) == heat.NAMED
+
+
+def test_a_ring_is_round_the_cell_of_its_rank() -> None:
+    answer = made_ranks.answer(24)
+    answer["ranks"][13]["verdict"] = "it is slow"
+    root = ElementTree.fromstring(heat_svg.drawn(answer))
+    groups = [each for each in root.iter(f"{SVG}g") if each.find(f"{SVG}title") is not None]
+    own = [g for g in groups if str(g.findtext(f"{SVG}title")).startswith("rank 13 on")]
+    boxes = [[float(box.get(key, 0)) for key in ("x", "y", "width")] for g in own for box in g
+             if box.tag == f"{SVG}rect"]  # fmt: skip
+    rings = [
+        (float(each.get("cx", 0)), float(each.get("cy", 0)))
+        for each in root.iter(f"{SVG}circle")
+        if float(each.get("r", 0)) > heat_svg.RING
+    ]
+    assert len(rings) == len(boxes) == len(heat.heat(answer).columns)
+    for (cx, cy), (x, y, wide) in zip(rings, boxes, strict=True):
+        assert abs(cx - x - wide / 2) <= 1
+        assert abs(cy - y - wide / 2) <= 1
+
+
+RUN = re.compile(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)h-[\d.]+z")
+
+
+def test_cells_that_are_drawn_as_runs_are_as_many_as_those_that_differ() -> None:
+    """And a rank of which nothing is known has a colour of its own."""
+    answer = made_ranks.answer(600, slow=range(0, 600, 7))
+    del answer["ranks"][5]["spent"]
+    found = heat.heat(answer, width=300)
+    (column,) = [each for each in found.columns if each.name == "own"]
+    out = Svg(400, 400, themes.LIGHT, title="a", says="a")
+    heat_svg._merged(out, column, found, 10.0, 20.0, themes.LIGHT)
+    drawn = out.done()
+    runs = [tuple(map(float, run)) for run in RUN.findall(drawn)]
+    count = sum(heat_svg._level(column, cell) != 0 for cell in found.cells)
+    assert sum(wide for _, _, wide, _ in runs) == pytest.approx(count * found.size, rel=1e-3)
+    assert all(x + wide <= 10 + found.width + 0.1 for x, _, wide, _ in runs)
+    paths = [each.get("fill") for each in ElementTree.fromstring(drawn).iter(f"{SVG}path")]
+    assert paths.count(themes.LIGHT.unknown) == 1
+
+
+def test_the_legend_goes_from_less_to_more() -> None:
+    root = ElementTree.fromstring(heat_svg.drawn(made_ranks.answer(8)))
+    boxes = [each for each in root.iter(f"{SVG}rect") if each.get("class") == "legend"]
+    ordered = sorted(boxes, key=lambda each: float(each.get("x", 0)))
+    assert (ordered[0].get("fill"), ordered[-1].get("fill")) == (
+        themes.LIGHT.less,
+        themes.LIGHT.more,
+    )
 
 
 def test_of_twelve_thousand_ranks_the_picture_is_no_megabyte() -> None:

@@ -12,7 +12,7 @@ from holdfast.driver.adapters.rest.examples import ANSWERS
 from holdfast.driver.core.state.model import FINISHED as PHASES
 from holdfast.page import pages, spent, words
 from holdfast.page.answers import answers
-from holdfast.page.costs import of_eviction, of_stop
+from holdfast.page.costs import of_eviction, of_fact, of_fact_of_version, of_stop
 from holdfast.page.logs import SHOWN_LINES, first_error, pane
 from holdfast.page.pages import Frame, Log, More
 from holdfast.page.stories import of_incident
@@ -107,6 +107,40 @@ def test_what_an_eviction_costs_depends_on_who_could_take_over() -> None:
     assert "No other node is free: the job waits until one is." in of_eviction(node, alone, [], [])
     assert "goes on" in of_eviction({**node, "standby": True}, job, [], [])[0]
     assert any("cannot be resumed" in each for each in of_stop(job))
+    over = {**job, "phase": "Failed"}
+    assert of_eviction(node, over, others, [])[0] == "It has no job: nothing stops."
+
+
+def test_what_it_costs_is_told_of_faults_and_never_less_than_nothing() -> None:
+    node, job = {**NODE, "ranks": [0], "standby": False}, {**RUNNING, "standbys": []}
+    took = [{**INCIDENT, "faults": faults, "down_s": down_s} for faults, down_s in ((1, 7), (0, 3))]
+    assert "Its last recovery took 7.0 s." in of_eviction(node, job, [], took)
+    ahead = {**job, "step": 10, "stored_step": 20, "step_s": 1.0}
+    assert "At worst it goes back from step 10 to 20 in its store." in of_eviction(
+        node, ahead, [], []
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"says": "context", "to": "b"}, "It is for people alone"),
+        ({"says": "accuses", "to": "b"}, "a and b are kept apart for a day."),
+        ({"says": "clears", "to": "b"}, "What is held against this link counts no more."),
+        ({"says": "accuses"}, "You are one accuser of a; three put it into quarantine."),
+        ({"says": "clears", "to": ""}, "What is held against a counts no more."),
+    ],
+)
+def test_what_a_fact_means_is_told_before(given: dict[str, str], said: str) -> None:
+    assert of_fact("a", given)[0].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("says", "said"),
+    [("clears", "It closes v2"), ("accuses", "It opens v2"), ("context", "It is for people")],
+)
+def test_and_of_a_version(says: str, said: str) -> None:
+    assert of_fact_of_version("v2", says)[0].startswith(said)
 
 
 def test_a_waterfall_is_whole_and_each_of_its_stages_is_known() -> None:

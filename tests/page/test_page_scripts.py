@@ -46,6 +46,43 @@ def by_node(module: str, names: str, does: str, given: Any) -> Any:
     return json.loads(done.stdout)
 
 
+FOLLOWED = """
+await (async () => {
+  const later = globalThis.setTimeout;
+  globalThis.setTimeout = (look) => later(look, 0);
+  globalThis.document = { hidden: false, addEventListener() {}, removeEventListener() {} };
+  const [asked, told, over] = [[], [], new AbortController()];
+  await new Promise((done) => {
+    globalThis.fetch = async (_, { headers: sent }) => {
+      asked.push(sent["If-None-Match"] ?? "");
+      const answer = given[asked.length - 1];
+      if (!answer) return done(), new Promise(() => {});
+      const { status, tag, says } = answer;
+      const headers = new Map([["ETag", tag]]);
+      return { ok: status === 200, status, headers, json: async () => says };
+    };
+    follow("/a", (answer, error) => told.push(answer ?? error.message), over.signal);
+  });
+  over.abort();
+  return { asked, told };
+})()
+"""
+
+
+@needs_node
+def test_what_was_seen_is_not_sent_again_and_after_a_failure_all_is() -> None:
+    answers = [
+        {"status": 200, "tag": "a", "says": {"step": 1}},
+        {"status": 304},
+        {"status": 500, "says": {}},
+        {"status": 200, "tag": "b", "says": {"step": 2}},
+        {"status": 304},
+    ]
+    found = by_node("feed.js", "follow", FOLLOWED, answers)
+    assert found["asked"] == ["", "a", "a", "", "b", "b"]
+    assert found["told"] == [{"step": 1}, "the driver answered 500", {"step": 2}]
+
+
 def tried(ranks: int, each: int, racks: int) -> dict[str, Any]:
     answer = made_ranks.answer(ranks, each=each, slow=[ranks // 3])
     answer["racks"] = {node: f"r{at % racks}" for at, node in enumerate(answer["racks"])}

@@ -184,6 +184,23 @@ def test_what_is_left_out_and_dropped_and_how_sure_clocks_are_is_said() -> None:
     assert "750 ranks are left out" in said
     assert "7 spans were dropped" in said
     assert "clocks of nodes agree within 0.4 ms" in said
+    answer["clock_error_s"] = {"node-0": 0.0004, "node-1": 0.003, "node-2": 0.001}
+    assert "clocks of nodes agree within 3 ms" in timeline_svg.drawn(answer)
+
+
+def test_the_axis_has_the_time_that_is_drawn_and_bars_are_beside_their_names() -> None:
+    answer = made_ranks.spans(256, steps=20, stopped=200)
+    answer["from_s"] = 10.0
+    root = ElementTree.fromstring(timeline_svg.drawn(answer))
+    texts = {each.text: each for each in root.iter(f"{SVG}text")}
+    left = timeline_svg.MARGIN + timeline_svg.NAMES
+    assert float(texts["10.0 s"].get("x", 0)) == left
+    assert float(texts["20.0 s"].get("x", 0)) > 1_000
+    assert "0.0 s" not in texts
+    bars = [each for each in root.iter(f"{SVG}rect") if "bar" in str(each.get("class"))]
+    assert min(float(each.get("x", 0)) for each in bars) >= left
+    assert "rank 200 node-25" in texts, "though lines are too thin for the others' names"
+    assert "rank 199 node-24" not in texts
 
 
 def test_where_nothing_was_traced_it_is_said() -> None:

@@ -1,6 +1,7 @@
 """The job spec: every field explains itself, and every mistake is told at once with its fix."""
 
 import copy
+from math import inf, nan
 from typing import Any
 
 import pytest
@@ -88,6 +89,36 @@ def test_sizes_are_not_held_together_while_one_of_them_is_no_number() -> None:
         ({"nodez": 4}, "spec.nodez", "no field 'nodez'", "Did you mean 'nodes'?"),
         ({"bogus": 4}, "spec.bogus", "no field 'bogus'", "Known here: checkpoint,"),
         ({"nodes": 0}, "spec.nodes", "0 is out of bounds", "Set at least 1."),
+        (
+            {"mfu": {"peakTflops": nan}},
+            "spec.mfu.peakTflops",
+            "nan is not a finite",
+            "Write a finite number.",
+        ),
+        (
+            {"mfu": {"peakTflops": inf}},
+            "spec.mfu.peakTflops",
+            "inf is not a finite",
+            "Write a finite",
+        ),
+        (
+            {"mfu": {"device": "h100 sxm"}},
+            "spec.mfu.device",
+            "the peak of 'h100 sxm' is not known",
+            "Did you mean 'H100-SXM'? Or give peakTflops.",
+        ),
+        (
+            {"mfu": {"device": "abacus"}},
+            "spec.mfu.device",
+            "is not known",
+            "Known: A100, H100-SXM, ",
+        ),
+        (
+            {"mfu": {"device": "A100", "peakTflops": 300}},
+            "spec.mfu",
+            "device and peakTflops both tell the peak.",
+            "Give one of them.",
+        ),
         ({"nodes": "4"}, "spec.nodes", "not a whole number", "Write 4, without quotes."),
         ({"nodes": True}, "spec.nodes", "true is not a whole number", "Write a whole number."),
         ({"nodes": 1.5}, "spec.nodes", "not a whole number", "Write a whole number."),

@@ -2,7 +2,6 @@
 
 import asyncio
 from threading import Event
-from types import SimpleNamespace
 
 import pytest
 from waiting import DEADLINE_S, eventually_async
@@ -50,8 +49,28 @@ class Counting:
         return b"%d " % entry.sequence
 
 
-def pages_of(journal: Counting) -> Pages:
-    return Pages(SimpleNamespace(journal=journal), journal.write)  # type: ignore[arg-type]
+class Told:
+    """A driver that has committed so much of its journal."""
+
+    def __init__(self, journal: Counting) -> None:
+        self.journal = journal
+        self.sequence = journal.entries_n
+        self._grown = asyncio.Event()
+        self.waiting = 0
+
+    def commits(self, entries: int) -> None:
+        self.journal.entries_n = self.sequence = entries
+        self._grown.set()
+        self._grown = asyncio.Event()
+
+    async def committed_beyond(self, sequence: int) -> None:
+        while self.sequence <= sequence:
+            self.waiting += 1
+            await self._grown.wait()
+
+
+def pages_of(journal: Counting, told: Told | None = None) -> Pages:
+    return Pages(told or Told(journal), journal.write)  # type: ignore[arg-type]
 
 
 async def read_through(pages: Pages, job: str | None = None, after: int = 0) -> list[int]:
@@ -102,6 +121,42 @@ async def test_a_journal_that_is_away_is_told_to_all_and_read_again() -> None:
     assert [type(each) for each in told] == [TemporaryError] * 3
     journal.away = False
     assert (await pages.after(0)).last == 3
+
+
+async def test_a_crowd_that_waits_for_what_comes_waits_once_and_reads_it_once() -> None:
+    journal = Counting(3)
+    told = Told(journal)
+    pages = pages_of(journal, told)
+    assert (await pages.following(0)).last == 3
+    journal.reads.clear()
+    crowd = [asyncio.create_task(pages.following(3)) for _ in range(100)]
+    await eventually_async(lambda: bool(told.waiting), "they wait")
+    crowd[0].cancel()
+    told.commits(5)
+    came = await asyncio.gather(*crowd[1:])
+    assert {page.last for page in came} == {5}
+    assert {page.whole for page in came} == {b"4 5 "}
+    assert (told.waiting, journal.reads) == (1, [3])
+    assert pages._coming == {}
+
+
+async def test_where_nothing_comes_nothing_is_told_after_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.driver.adapters.rest.pages.KEEP_ALIVE_S", 0.01)
+    pages = pages_of(Counting(3))
+    both = await asyncio.gather(pages.following(3), pages.following(3))
+    assert [(page.last, page.whole) for page in both] == [(3, b"")] * 2
+
+
+async def test_a_journal_that_is_away_is_told_to_all_who_follow() -> None:
+    journal = Counting(3)
+    pages = pages_of(journal)
+    journal.away = True
+    told = await asyncio.gather(*(pages.following(0) for _ in range(3)), return_exceptions=True)
+    assert [type(each) for each in told] == [TemporaryError] * 3
+    journal.away = False
+    assert (await pages.following(0)).last == 3
 
 
 @pytest.mark.parametrize("pages_n", [KEPT + 8])

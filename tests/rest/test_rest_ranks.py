@@ -147,6 +147,28 @@ async def test_however_many_look_it_is_made_once_in_a_while(
     assert (len(made), len(told)) == (1, 1)
 
 
+async def test_who_has_seen_an_answer_is_told_so_until_there_is_another(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(route, "SHARE", 1e6)
+    await driver.submit()
+    begun(driver)
+    heard(driver, 10.0, 5)
+    url = "/v1alpha1/jobs/speech/ranks"
+    first = await driver.http.get(url)
+    seen = {"If-None-Match": first.headers["ETag"]}
+    again = await driver.http.get(url, headers=seen)
+    assert (again.status_code, again.content) == (304, b"")
+    assert again.headers["ETag"] == first.headers["ETag"]
+    monkeypatch.setattr(route, "SHARE", 0)
+    url = "/v1alpha1/jobs/speech/view3d"
+    grid = await driver.http.get(url, headers=seen)
+    assert grid.status_code == 200, "another answer has another tag"
+    newer = await driver.http.get(url, headers={"If-None-Match": grid.headers["ETag"]})
+    assert newer.status_code == 200
+    assert newer.headers["ETag"] != grid.headers["ETag"]
+
+
 async def test_others_have_their_turn_while_an_answer_about_many_ranks_is_made() -> None:
     turns: list[int] = []
     seen: list[int] = []

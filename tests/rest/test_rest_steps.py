@@ -1,5 +1,7 @@
 """How many steps a job that is over is shown to have made."""
 
+from collections.abc import Iterator
+
 import pytest
 from made_jobs import made_job
 from msgspec.structs import replace
@@ -98,3 +100,31 @@ def test_steps_that_count_from_the_start_of_an_attempt_are_those_of_this_one() -
     job = replace(recovering(live), best_step=None)
     view = job_view(State(jobs={"job": job}), job, now=2.0, live=live)
     assert (view.step, view.step_relative, view.again_from) == (9, True, None)
+
+
+class Counted(tuple[RankView, ...]):
+    """How often it was gone through."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[RankView]:
+        self.times += 1
+        return super().__iter__()
+
+
+def test_of_many_nodes_each_has_its_own_pids_and_ranks_are_gone_through_once() -> None:
+    """Once for each node would be 19 million looks at the ranks of a large job."""
+    names = tuple(f"node-{place}" for place in range(64))
+    plan = Plan(task=Task(command=("x",), workdir="."), nodes=64, ranks_per_node=2)
+    job = made_job("job", plan, places=names)
+    seen = Counted(
+        RankView(rank=rank, node=names[rank // 2], step=0, pid=100 + rank) for rank in range(1, 128)
+    )
+    live = JobProgress(job="job", step=0, best_step=0, ranks=seen)
+    places = job_view(State(jobs={"job": job}), job, now=2.0, live=live).places
+    assert [place.node for place in places] == list(names)
+    assert places[0].pids == {1: 101}, "rank 0 was not seen yet"
+    assert [place.pids for place in places[1:]] == [
+        {2 * at: 100 + 2 * at, 2 * at + 1: 101 + 2 * at} for at in range(1, 64)
+    ]
+    assert seen.times <= 3

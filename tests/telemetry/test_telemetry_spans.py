@@ -1,7 +1,9 @@
 """A rank's spans: what the recorder and the hooks write, and what a reader makes of the file."""
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from holdfast.telemetry.recorder import Recorder
 from holdfast.telemetry.ring import RingError, RingWriter
 from holdfast.telemetry.trace import schema
 from holdfast.telemetry.trace.ring import Raw, SpanReader, SpanWriter
+from holdfast.telemetry.trace.tracer import Tracer
 
 NUMBERS = st.integers(0, 2**40)
 SPANS = st.lists(
@@ -75,6 +78,46 @@ def test_one_that_is_being_written_is_waited_for_unless_its_writer_is_gone(
     writer._words[(at + 2 * schema.SPAN.size) // 8] = 0
     assert reader.read(last=True) == []
     assert reader.dropped == 1
+
+
+class Meanwhile:
+    """A file of spans whose rank goes on while a part of it is copied."""
+
+    def __init__(self, mapped: Any, happens: Callable[[], None]) -> None:
+        self._mapped, self._happens = mapped, [happens]
+        self.size = mapped.size
+
+    def __getitem__(self, part: slice) -> bytes:
+        data: bytes = self._mapped[part]
+        while self._happens:
+            self._happens.pop()()
+        return data
+
+
+def test_one_that_is_overwritten_while_it_is_copied_is_lost_and_not_told(
+    made: tuple[SpanWriter, SpanReader],
+) -> None:
+    writer, reader = made
+    writer.span(0, 0, 0, 1, 0, 1)
+
+    def goes_round() -> None:
+        for number in range(1, schema.SLOTS + 1):
+            writer.span(0, 0, number, 1, 0, 1)
+
+    reader._map = Meanwhile(reader._map, goes_round)  # type: ignore[assignment]
+    assert reader.read() == []
+    assert reader.dropped == 1
+    assert [raw.began_ns for raw in reader.read()] == list(range(1, schema.SLOTS + 1))
+
+
+def test_what_is_under_way_is_copied_again_where_it_changed_meanwhile(
+    made: tuple[SpanWriter, SpanReader],
+) -> None:
+    writer, reader = made
+    writer.opens(5, [(1, 0, 0, 1, 0, 0, 0)])
+    later = partial(writer.opens, 6, [(2, 0, 0, 1, 0, 0, 0), (3, 0, 0, 1, 0, 0, 0)])
+    reader._map = Meanwhile(reader._map, later)  # type: ignore[assignment]
+    assert [raw.began_ns for raw in reader.opens()] == [2, 3]
 
 
 def test_names_beyond_the_table_are_none(made: tuple[SpanWriter, SpanReader]) -> None:
@@ -185,6 +228,24 @@ def test_a_collective_goes_from_its_enqueuing_to_its_end_and_shows_while_it_is_u
     assert [raw.kind for raw in reader.opens()] == ["step"]
     recorder.stop()
     assert reader.opens() == [], "a rank that ends in order leaves nothing under way"
+
+
+def test_a_collective_has_not_waited_for_longer_than_it_took(
+    made: tuple[SpanWriter, SpanReader],
+) -> None:
+    """Waits are counted elsewhere: one that began before it may end in it."""
+    writer, reader = made
+    clock = SimpleNamespace(waited_ns=0)
+    tracer = Tracer(writer, clock)  # type: ignore[arg-type]
+    begun = tracer.enqueued(schema_kind("all_reduce"), 1)
+    clock.waited_ns = 3_600_000_000_000
+    tracer.done(7, begun)
+    begun = tracer.enqueued(schema_kind("all_reduce"), 2)
+    clock.waited_ns = 0
+    tracer.done(7, begun)
+    longer, backwards = reader.read()
+    assert 0 < longer.waited_ns == longer.took_ns
+    assert backwards.waited_ns == 0
 
 
 def schema_kind(name: str) -> int:

@@ -78,6 +78,36 @@ def test_a_torn_block_costs_itself_and_is_told_once(tmp_path: Path) -> None:
     assert "torn or damaged" in said
 
 
+def test_a_torn_block_that_says_it_goes_beyond_the_end_does_not_hide_what_follows(
+    tmp_path: Path,
+) -> None:
+    """A larger one, whose writer was killed, before a smaller one of the next daemon."""
+    folder = made_spans.made(tmp_path)
+    [first, _] = segments(folder)
+    large = first.path.read_bytes()
+    small = encode(made_spans.block_of(made_spans.spans_of(0, 1)))
+    assert len(large) > 100 + len(small)
+    for torn in (large[:100], large[:4], b"HF", b""):
+        first.path.write_bytes(torn + small)
+        reading = Reading()
+        [block] = reading.blocks(first.path)
+        assert len(block.spans) == len(made_spans.spans_of(0, 1))
+        assert len(reading.troubles) == bool(torn)
+
+
+def test_a_length_that_is_wrong_costs_the_block_that_has_it_alone(tmp_path: Path) -> None:
+    folder = made_spans.made(tmp_path)
+    [first, _] = segments(folder)
+    whole = bytearray(first.path.read_bytes())
+    for length in (0, len(whole), 2 * len(whole)):
+        damaged = bytearray(whole)
+        struct.pack_into("<I", damaged, 8, length)
+        first.path.write_bytes(damaged + whole + whole)
+        reading = Reading()
+        assert len(list(reading.blocks(first.path))) == 2
+        assert len(reading.troubles) == 1
+
+
 ODD = {
     "rank": Span(rank=2**40, attempt=1, node="n", kind="step"),
     "a rank below 0": Span(rank=-1, attempt=1, node="n", kind="step"),

@@ -129,7 +129,8 @@ def test_what_is_quiet_and_what_is_degraded_are_said() -> None:
     words = said.sentence(quiet, figures(quiet))
     assert words.startswith("eth0 is quiet")
     assert words.endswith("It was too busy.")
-    assert "no rail" in said.sentence(burst_of({}), [])
+    none = replace(burst_of({}), degraded="What came meanwhile is spread evenly.")
+    assert said.sentence(none, []) == "There is no rail to count."
 
 
 # ---------------------------------------------------------------- files

@@ -1,14 +1,19 @@
 """A job's spans out of a run's folder, packed and not; as tables; as a trace for Perfetto."""
 
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import made_spans
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from made_spans import STEPS, block_of, made, spans_of, write
+from msgspec.structs import replace
 
 from holdfast.traces import read, tables
+from holdfast.traces.model import Span, longest
 from holdfast.traces.packed import pack
 from holdfast.traces.perfetto import trace
 from holdfast.traces.segments import segments
@@ -41,6 +46,48 @@ def test_a_time_some_ranks_and_a_limit_are_kept_to(tmp_path: Path) -> None:
     assert few.spans == read.spans(tmp_path, "speech")[:10]
     last = read.find(tmp_path, "speech", limit=10, newest=True)
     assert (last.spans, last.more) == (read.spans(tmp_path, "speech")[-10:], True)
+
+
+WORDS = st.builds(
+    Span,
+    rank=st.integers(0, 3),
+    attempt=st.just(1),
+    node=st.just("node-1"),
+    kind=st.just("step"),
+    start_s=st.integers(0, 9).map(float),
+    took_s=st.integers(0, 4).map(float),
+    ended=st.booleans(),
+)
+"""Few beginnings, and so many words on the same span, and many spans that begin together."""
+
+
+@given(st.lists(WORDS, max_size=60), st.integers(1, 8), st.booleans(), st.integers(1, 7))
+def test_the_first_or_last_of_all_are_the_same_whatever_was_let_go_of_meanwhile(
+    words: list[Span], limit: int, newest: bool, together: int
+) -> None:
+    few = read._Few(limit, newest=newest)
+    for at in range(0, len(words), together):
+        few.add(words[at : at + together])
+    whole = longest(words)
+    assert few.told() == (whole[-limit:] if newest else whole[:limit])
+    assert few.more is (len(whole) > limit)
+
+
+@pytest.mark.parametrize("newest", [False, True])
+def test_an_hour_of_many_ranks_is_not_in_memory_for_the_few_that_are_told(
+    tmp_path: Path, newest: bool
+) -> None:
+    nodes, own = 40, [span for rank in range(8) for span in spans_of(rank)]
+    for node in range(nodes):
+        ranks = [replace(each, rank=8 * node + each.rank, node=f"n-{node}") for each in own]
+        write(tmp_path, block_of(ranks))
+    read.find(tmp_path, "speech", limit=1)  # what is loaded once
+    tracemalloc.start()
+    found = read.find(tmp_path, "speech", limit=100, newest=newest)
+    most_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (len(found.spans), found.more, len(found.clock_error_s)) == (100, True, nodes)
+    assert most_bytes < 1 << 20, "one block is a quarter of that, and all would be five times it"
 
 
 def test_where_nothing_is_nothing_is_found(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ from holdfast.protocol.topology import Topology
 from holdfast.workload.data import corpus
 from holdfast.workload.grid import Grid, joined
 from holdfast.workload.main import main, resume
-from holdfast.workload.model.vocabulary import VOCABULARY, cross_entropy, padded
-from holdfast.workload.settings import Place, Settings, Shape
+from holdfast.workload.model.vocabulary import cross_entropy, padded
+from holdfast.workload.settings import VOCABULARY, Place, Settings, Shape
 from holdfast.workload.train import Trainer
 
 SHAPE = Shape(layers=2, hidden=24, heads=12, seq=8, micro_batch=1, global_batch=4)

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import msgspec
 
+from holdfast.protocol.counts import rate
 from holdfast.traces.bursts.record import Burst, Rail
 
 IDLE_SHARE = 0.01
@@ -95,30 +96,23 @@ def period_ms(filled: Sequence[float]) -> int | None:
 
 
 def sentence(burst: Burst, rails: Sequence[RailSaid]) -> str:
-    """All rails in words; what was not done as it should have been comes last."""
+    """All rails in words; what was not done as it should have been comes last, unless there was
+    nothing to do."""
     if not rails:
-        return "There is no rail to count." + _degraded(burst)
+        return "There is no rail to count."
     told = " ".join(_of(each) for each in rails)
     return told + _compared(rails) + _degraded(burst)
 
 
-def rate(bytes_ms: float) -> str:
-    """`12.3 MB/s`."""
-    for size, unit in ((1e6, "GB/s"), (1e3, "MB/s"), (1.0, "kB/s")):
-        if bytes_ms >= size:
-            return f"{bytes_ms / size:.3g} {unit}"
-    return f"{bytes_ms * 1000:.0f} B/s"
-
-
 def _of(rail: RailSaid) -> str:
     if rail.peak < WORTH_BYTES_MS:
-        said = f"{rail.name} is quiet: never more than {rate(rail.peak)}"
+        said = f"{rail.name} is quiet: never more than {rate(1000 * rail.peak)}"
     else:
         rhythm = f", again every {rail.period_ms} ms" if rail.period_ms else ", without a rhythm"
         said = (
-            f"{rail.name}: {rate(rail.mean)} on average, at most {rate(rail.peak)}{rhythm}; idle "
-            f"for {rail.idle:.0%} of the time, at longest {rail.gap_ms:,} ms "
-            f"from {rail.gap_at_ms / 1000:.2f} s on"
+            f"{rail.name}: {rate(1000 * rail.mean)} on average, "
+            f"at most {rate(1000 * rail.peak)}{rhythm}; idle for {rail.idle:.0%} of the time, "
+            f"at longest {rail.gap_ms:,} ms from {rail.gap_at_ms / 1000:.2f} s on"
         )
     lost = [f"{n:,} {what}" for n, what in ((rail.errors, "errors"), (rail.drops, "drops")) if n]
     return f"{said}{', ' if lost else ''}{' and '.join(lost)}."

@@ -16,10 +16,7 @@ from torch.nn import functional
 from holdfast.workload.grid import Group
 from holdfast.workload.model.linear import LayerNorm, enter, leave
 from holdfast.workload.model.weights import Weights
-from holdfast.workload.settings import Shape
-
-VOCABULARY = 256
-"""V: one token a byte."""
+from holdfast.workload.settings import VOCABULARY, Shape
 
 
 def padded(group_size: int) -> int:

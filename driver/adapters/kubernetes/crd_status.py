@@ -83,6 +83,7 @@ STATUS = _object(
         ),
         "loss": _text("Newest loss that the ranks told."),
         "tokensPerSecond": _text("Newest rate that the ranks told."),
+        "mfu": _text("Model FLOPs utilization, a part of 1, where it is known."),
         "stepSeconds": _text("Median seconds of a step."),
         "attempt": _number("How often its ranks were started since it was submitted."),
         "restarts": _number("Recoveries that its budgets were charged with."),

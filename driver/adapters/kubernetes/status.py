@@ -12,6 +12,7 @@ from holdfast.driver.core.state.model import Incident, Job, Phase, State
 from holdfast.driver.core.state.node import Node
 from holdfast.driver.people import job_lives
 from holdfast.driver.people.how_far import furthest
+from holdfast.driver.people.mfu import mfu
 from holdfast.driver.watch import JobProgress
 from holdfast.protocol.faults import Kind
 
@@ -24,7 +25,7 @@ RECOVERING = frozenset(
 MAX_MESSAGE_CHARACTERS = 4_096
 """Of a condition; its schema allows 32,768, and a traceback is whole in the journal."""
 
-LIVE = ("step", "storedStep", "loss", "tokensPerSecond", "stepSeconds")
+LIVE = ("step", "storedStep", "loss", "tokensPerSecond", "mfu", "stepSeconds")
 """What changes with every step: written now and then, unlike the rest."""
 
 
@@ -239,6 +240,7 @@ def _live(job: Job, live: JobProgress | None) -> dict[str, Any]:
     figures = {
         "loss": live.loss,
         "tokensPerSecond": live.tokens_per_s,
+        "mfu": mfu(job, live)[0],
         "stepSeconds": live.step_s,
     }
     return {

@@ -13,16 +13,12 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import Field
 
-from holdfast.driver.adapters.rest.guard import PREFIX, Driver, person
+from holdfast.driver.adapters.rest.guard import PREFIX, person
 from holdfast.driver.adapters.rest.pages import Pages
 from holdfast.driver.adapters.rest.parameters import AfterSequence, JobParameter
-from holdfast.driver.people.control import Control
 from holdfast.driver.ports import Entry, TemporaryError
 
 router = APIRouter(prefix=PREFIX, tags=["events"], dependencies=[Depends(person)])
-
-KEEP_ALIVE_S = 15.0
-"""A comment this often keeps proxies from closing a silent stream (HTML Living Standard, 9.2.7)."""
 
 READ_AGAIN_S = 1.0
 """Until a journal that did not answer is read again."""
@@ -37,45 +33,31 @@ class EventParameters(JobParameter):
 @router.get("/events", response_class=StreamingResponse)
 async def events(
     request: Request,
-    control: Driver,
     asked: Annotated[EventParameters, Query()],
     last_event_id: Annotated[AfterSequence | None, Header()] = None,
 ) -> StreamingResponse:
     """Entries from the beginning, or from after the last one seen, then each as it comes."""
     begin = asked.after if last_event_id is None else last_event_id
     return StreamingResponse(
-        _stream(control, request.app.state.pages, job=asked.job, after=begin),
+        _stream(request.app.state.pages, job=asked.job, after=begin),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
-async def _stream(
-    control: Control, pages: Pages, *, job: str | None, after: int
-) -> AsyncIterator[bytes]:
+async def _stream(pages: Pages, *, job: str | None, after: int) -> AsyncIterator[bytes]:
     yield b": the journal\n\n"
     while True:
         try:
-            page = await pages.after(after)
+            page = await pages.following(after)
         except TemporaryError:  # `accepting` says so; who reads goes on where he is
             await asyncio.sleep(READ_AGAIN_S)
             continue
         if data := page.of(job):
             yield data
-        if page.last > after:
-            after = page.last
-        elif not await _grows(control, after):
+        elif page.last == after:
             yield b": still here\n\n"
-
-
-async def _grows(control: Control, sequence: int) -> bool:
-    """Whether a later entry came before it is time for a sign of life."""
-    try:
-        async with asyncio.timeout(KEEP_ALIVE_S):
-            await control.committed_beyond(sequence)
-    except TimeoutError:
-        return False
-    return True
+        after = page.last
 
 
 def written(entry: Entry) -> bytes:

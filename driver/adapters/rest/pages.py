@@ -7,6 +7,7 @@ that reads, or does not, takes no time from the driver's loop.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -15,6 +16,10 @@ from holdfast.driver.ports import Entry
 
 PAGE_ENTRIES = 50
 """Read at once: they are kept until whoever follows has taken them."""
+
+KEEP_ALIVE_S = 15.0
+"""Who follows hears something this often: proxies close a silent stream (HTML Living Standard,
+9.2.7)."""
 
 KEPT = 32
 """Whole pages that are kept for who comes next: a crowd comes together."""
@@ -34,6 +39,13 @@ class Page(NamedTuple):
         return b"".join(data for jobs, data in self.written if job in jobs)
 
 
+class _Coming(NamedTuple):
+    """What all wait for who have seen the same; an event costs each of them less than a task."""
+
+    page: asyncio.Task[Page]
+    came: asyncio.Event
+
+
 class Pages:
     """Of one driver's journal. On its event loop."""
 
@@ -42,6 +54,32 @@ class Pages:
         self._written = written
         self._reading: dict[int, asyncio.Task[Page]] = {}
         self._kept: OrderedDict[int, Page] = OrderedDict()
+        self._coming: dict[int, _Coming] = {}
+
+    async def following(self, sequence: int) -> Page:
+        """What follows, once anything does; nothing where nothing did for KEEP_ALIVE_S. Raises
+        `TemporaryError`."""
+        if (kept := self._kept.get(sequence)) is not None:
+            return kept
+        coming = self._coming.get(sequence)
+        if coming is None:
+            coming = _Coming(asyncio.create_task(self._come(sequence)), asyncio.Event())
+            self._coming[sequence] = coming
+            coming.page.add_done_callback(partial(self._came, sequence))
+        await coming.came.wait()
+        return coming.page.result()
+
+    async def _come(self, sequence: int) -> Page:
+        if self._control.sequence <= sequence:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(KEEP_ALIVE_S):
+                    await self._control.committed_beyond(sequence)
+        return await self.after(sequence)
+
+    def _came(self, sequence: int, page: asyncio.Task[Page]) -> None:
+        if not page.cancelled():
+            page.exception()  # as below
+        self._coming.pop(sequence).came.set()
 
     async def after(self, sequence: int) -> Page:
         """What follows; nothing where nothing does yet. Raises `TemporaryError`."""

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,6 +22,7 @@ from holdfast.driver.adapters.rest.jobs import job_of
 from holdfast.driver.core.state.model import Job
 from holdfast.driver.people.control import Control
 from holdfast.driver.watch.rank_rows import Moment, RankRow
+from holdfast.protocol.paths import RunPaths
 from holdfast.protocol.topology import Axis, Topology
 from holdfast.telemetry.analysis.hang import Wait
 
@@ -79,7 +81,8 @@ async def ranks(job: str, control: Driver, request: Request) -> Any:
     and what detectors hold against it. `spent` is null before the second look."""
     kept: Kept = request.app.state.rank_answers
     number = job_of(control, job).number
-    return await kept.answer(f"ranks of {number}", lambda work: _ranks(control, job, work))
+    seen = request.headers.get("if-none-match", "")
+    return await kept.answer(f"ranks of {number}", lambda work: _ranks(control, job, work), seen)
 
 
 @router.get("/{job}/view3d", dependencies=[NO_PARAMETERS])
@@ -87,7 +90,8 @@ async def view3d(job: str, control: Driver, request: Request) -> Any:
     """Where each rank stands in dp x pp x tp, and who waits for whom."""
     kept: Kept = request.app.state.rank_answers
     number = job_of(control, job).number
-    return await kept.answer(f"view3d of {number}", lambda work: _view3d(control, job, work))
+    seen = request.headers.get("if-none-match", "")
+    return await kept.answer(f"view3d of {number}", lambda work: _view3d(control, job, work), seen)
 
 
 # ---------------------------------------------------------------- what is answered
@@ -127,7 +131,7 @@ async def _ranks(control: Control, name: str, work: Work) -> Ranks:
     job = job_of(control, name)
     now = await moment_of(control, job, work)
     if 0 < len(now.ranks) <= LINES_OF:
-        lines = await asyncio.to_thread(_last_lines, control, job)
+        lines = await asyncio.to_thread(last_lines, control.settings.paths, job)
         rows = (replace(row, last_line=lines.get(row.rank, "")) for row in now.ranks)
         return replace(now, ranks=tuple(rows))
     return now
@@ -174,11 +178,12 @@ def _placed(row: RankRow, shape: Topology) -> Placed:
     return Placed(rank=row.rank, node=row.node, at=place, state=row.state, verdict=row.verdict)
 
 
-def _last_lines(control: Control, job: Job) -> dict[int, str]:
-    """What each wrote last, where its log is in this driver's folder. In a thread: it reads."""
+def last_lines(paths: RunPaths, job: Job) -> dict[int, str]:
+    """What each of not too many wrote last, where its log is in the run's folder. In a thread: it
+    reads."""
     found: dict[int, str] = {}
-    for rank in range(job.world_size):
-        folder = control.settings.paths.rank(job.name, job.attempt, rank)
+    for rank in range(job.world_size if job.world_size <= LINES_OF else 0):
+        folder = paths.rank(job.name, job.attempt, rank)
         for stream in ("stdout", "stderr"):
             if rank not in found and (line := last_line(folder / f"{stream}.log")):
                 found[rank] = line
@@ -200,9 +205,11 @@ def last_line(path: Any) -> str:
 
 
 class Answer(NamedTuple):
-    """Bytes of JSON, and until when they are good."""
+    """Bytes of JSON, until when they are good, and a tag that no other answer of this driver has:
+    who has seen it is spared megabytes (RFC 9110, 13.1.2)."""
 
     body: bytes
+    tag: str
     until_s: float
 
 
@@ -213,12 +220,18 @@ class Kept:
         self._answers: dict[str, Answer] = {}
         self._making: dict[str, asyncio.Task[Answer]] = {}
 
-    async def answer(self, name: str, make: Callable[[Work], Awaitable[Any]]) -> Response:
-        """What was made lately, or what is made now. `Problem`s are of whoever asks."""
+    async def answer(
+        self, name: str, make: Callable[[Work], Awaitable[Any]], seen: str = ""
+    ) -> Response:
+        """What was made lately, or what is made now; 304 to who has `seen` that. `Problem`s are of
+        whoever asks."""
         known = self._answers.get(name)
         if known is None or known.until_s < time.monotonic():
             known = await asyncio.shield(self._made(name, make))  # who leaves ends it for nobody
-        return Response(known.body, media_type="application/json")
+        headers = {"ETag": known.tag}
+        if seen == known.tag:
+            return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+        return Response(known.body, media_type="application/json", headers=headers)
 
     def _made(self, name: str, make: Callable[[Work], Awaitable[Any]]) -> "asyncio.Task[Answer]":
         task = self._making.get(name)
@@ -235,5 +248,7 @@ class Kept:
         now_s = time.monotonic()
         for over in [each for each, answer in self._answers.items() if answer.until_s < now_s]:
             del self._answers[over]
-        made = self._answers[name] = Answer(body, now_s + SHARE * work.took_s)
+        made = self._answers[name] = Answer(
+            body, f'"{time.monotonic_ns():x}"', now_s + SHARE * work.took_s
+        )
         return made

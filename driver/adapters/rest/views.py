@@ -6,7 +6,7 @@ their units; only the job spec is in camel case, for it is the user's own docume
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -291,7 +291,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         unsure_s=ago(job.unsure_s, now),
         parked=job.parked,
         ranks=job.world_size,
-        places=[_place(state, job, place, live) for place in range(len(job.places))],
+        places=_places(state, job, live),
         standbys=list(job.standbys),
         attempt=job.attempt,
         step=so_far.step,
@@ -442,15 +442,21 @@ def _step_restored(incident: Incident) -> int | None:
     return backs[0].restored if len(backs) == 1 and not backs[0].unseen else None
 
 
-def _place(state: State, job: Job, place: int, live: JobProgress | None) -> Place:
-    name, ranks = job.places[place], list(job.layout.ranks_at(place))
-    node, seen = state.nodes.get(name), live.ranks if live else ()
-    return Place(
-        node=name,
-        ranks=ranks,
-        pids={each.rank: each.pid for each in seen if each.node == name and each.pid},
-        connected=node is not None and node.connected,
-    )
+def _places(state: State, job: Job, live: JobProgress | None) -> list[Place]:
+    pids: dict[str, dict[int, int]] = {}
+    for each in live.ranks if live else ():
+        if each.pid:
+            pids.setdefault(each.node, {})[each.rank] = each.pid
+    return [
+        _place(state, name, job.layout.ranks_at(place), pids.get(name, {}))
+        for place, name in enumerate(job.places)
+    ]
+
+
+def _place(state: State, name: str, ranks: Iterable[int], pids: dict[int, int]) -> Place:
+    node = state.nodes.get(name)
+    connected = node is not None and node.connected
+    return Place(node=name, ranks=list(ranks), pids=pids, connected=connected)
 
 
 def _restarts(job: Job, now: float) -> dict[str, BudgetView]:

@@ -3,9 +3,17 @@
 /** The answer. Throws with a sentence, and the status where there is one. */
 export const ask = async (url) => (await asked(url)).json();
 
-async function asked(url) {
-  const answer = await fetch(url, { credentials: "same-origin", cache: "no-store" });
-  if (answer.ok) return answer;
+/** The same, or null where it is still the one whose tag is in `seen`, which is kept up to date. */
+export const askAgain = async (url, seen) => (await asked(url, seen))?.json() ?? null;
+
+async function asked(url, seen = {}) {
+  const headers = seen.tag ? { "If-None-Match": seen.tag } : {};
+  const answer = await fetch(url, { credentials: "same-origin", cache: "no-store", headers });
+  if (answer.status === 304) return null;
+  if (answer.ok) {
+    seen.tag = answer.headers.get("ETag");
+    return answer;
+  }
   const problem = await answer.json().catch(() => ({}));
   throw Object.assign(new Error(problem.detail || `the driver answered ${answer.status}`), { status: answer.status });
 }
@@ -16,10 +24,12 @@ let worker = null;
 let count = 0;
 const waiting = new Map();
 
-/** The same, made ready by a worker, which begins while the driver answers. `as`: one of its MAKES. */
-export async function askBeside(url, as) {
+/** As `askAgain`, made ready by a worker, which begins while the driver answers. `as`: of its MAKES. */
+export async function askBeside(url, as, seen) {
   worker ??= begun();
-  const data = await (await asked(url)).arrayBuffer();
+  const answer = await asked(url, seen);
+  if (!answer) return null;
+  const data = await answer.arrayBuffer();
   count += 1;
   const id = count;
   return new Promise((done, failed) => {

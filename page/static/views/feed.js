@@ -1,7 +1,7 @@
 // Answers of the API, asked for once a second while somebody can see the page: one question however
 // many pictures show it.
 
-import { ask, askBeside } from "./ask.js";
+import { askAgain, askBeside } from "./ask.js";
 
 const PERIOD_MS = 1000;
 const LONGEST_MS = 15000;
@@ -30,6 +30,7 @@ class Feed {
     this.waitMs = PERIOD_MS;
     this.timer = null;
     this.last = null;
+    this.seen = {};
     this.asking = false;
     this.onVisible = () => this.look();
     document.addEventListener("visibilitychange", this.onVisible);
@@ -53,16 +54,18 @@ class Feed {
     clearTimeout(this.timer);
     if (document.hidden || this.asking || !this.listeners.size) return;
     this.asking = true;
-    let error = null;
+    let [told, error] = [null, null];
     try {
-      this.last = await (this.as ? askBeside(this.url, this.as) : ask(this.url));
+      told = await (this.as ? askBeside(this.url, this.as, this.seen) : askAgain(this.url, this.seen));
+      this.last = told ?? this.last;
       this.waitMs = PERIOD_MS;
     } catch (why) {
       error = why;
+      this.seen = {};
       this.waitMs = Math.min(LONGEST_MS, this.waitMs * 2);
     }
     this.asking = false;
-    for (const told of this.listeners) told(error ? null : this.last, error);
+    if (told || error) for (const listener of this.listeners) listener(told, error);
     this.timer = setTimeout(() => this.look(), this.waitMs);
   }
 }
