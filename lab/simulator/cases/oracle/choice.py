@@ -71,7 +71,7 @@ def cures(action: Action, hypothesis: Hypothesis) -> bool:
         case "version":
             return case == "bad-version"
         case "point":
-            return case == "poisoned-point"
+            return case in ("poisoned-point", "poisoned-step")
         case "fail":
             return CAUSES[case].hopeless
         case _:

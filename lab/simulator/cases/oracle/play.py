@@ -6,7 +6,7 @@ Called by the tests and by `holdfast bench evidence`.
 from holdfast.lab.simulator.cases.books import CaseBooks, Life
 from holdfast.lab.simulator.cases.causes_code import CUDA_ERROR
 from holdfast.lab.simulator.cases.drawing import CAUSES, Case, draw
-from holdfast.lab.simulator.cases.oracle.choice import RESTART_S, Action, best, called
+from holdfast.lab.simulator.cases.oracle.choice import RESTART_S, Action, best, called, cures
 from holdfast.lab.simulator.cases.oracle.hypotheses import Belief, Hypothesis
 from holdfast.lab.simulator.cases.oracle.observed import Observed
 from holdfast.lab.simulator.cases.trouble import PASSES, SETTLED_S, STEP_S, Attempt, Manner, Trouble
@@ -61,7 +61,7 @@ class OraclePlay:
             return not set(hypothesis.who) <= set(self.nodes)
         if hypothesis.case == "bad-version":
             return self.version < self.cause.versions
-        if hypothesis.case == "poisoned-point":
+        if cures(Action("point"), hypothesis):
             return any(seen.at_start for seen in self.belief.history)
         return not CAUSES[hypothesis.case].hopeless
 
