@@ -23,8 +23,8 @@ Make = Callable[..., Any]
 PLACES = (
     "handlers.ticks._of_job",
     "decide.advance",
-    "placing.allocation._fill_places",
-    "placing.allocation._start",
+    "job.allocation._fill_places",
+    "job.allocation._start",
 )
 """Where a turn goes from job to job."""
 

@@ -95,13 +95,14 @@ class Shell:
 
     def leftovers(self) -> list[str]:
         """Live processes that were started from here, told by the environment they inherited, or
-        where they were forked, by their working directory.
+        where they were forked, by their working directory; the test itself may be there, too.
         """
         mark, here = ("HOLDFAST_TEST_FOLDER", str(self.folder)), str(self.folder)
         found = []
         for process in psutil.process_iter():
             try:
-                ours = mark in process.environ().items() or process.cwd() == here
+                forked = process.cwd() == here and process.pid != os.getpid()
+                ours = mark in process.environ().items() or forked
                 if ours and process.status() != "zombie":
                     found.append(" ".join(process.cmdline()))
             except (psutil.NoSuchProcess, psutil.AccessDenied):
