@@ -156,7 +156,10 @@ class PoisonedPoint(Cause):
 
 
 class PoisonedStep(PoisonedPoint):
-    """The same of one step alone, that has just been saved, both in memory and in the store."""
+    """The same of one step alone, that has just been saved, both in memory and in the store. (Of a
+    job with one node the oracle, which takes it for `PoisonedPoint`, believes the script.)"""
+
+    least_nodes = 2
 
     def __init__(self, rng: Random) -> None:
         super().__init__(rng)

@@ -11,7 +11,6 @@ from math import exp, log
 
 import msgspec
 
-from holdfast.lab.simulator.cases.causes_code import SAVED_EVERY
 from holdfast.lab.simulator.cases.drawing import CAUSES
 from holdfast.lab.simulator.cases.oracle.observed import History, Observed
 from holdfast.lab.simulator.cases.trouble import Manner
@@ -129,14 +128,6 @@ def _point(h: Hypothesis, seen: Observed, before: History) -> float:
     return 0.5 * _anywhere(seen) if seen.at_start and dies else 0.0
 
 
-def _step(h: Hypothesis, seen: Observed, before: History) -> float:
-    signal, saved = seen.manner is Manner.SIGNAL, seen.step % SAVED_EVERY == 0
-    if not before:
-        return _anywhere(seen) / 5 if signal and saved and seen.step else 0.0  # of five such steps
-    again = seen.at_start and seen.step == before[0].step
-    return _point(h, seen, before) if again else 0.0
-
-
 def _by_manner(manner: Manner) -> Density:
     return lambda h, seen, before: float(seen.manner is manner)
 
@@ -161,7 +152,6 @@ DENSITIES: dict[str, Density] = {
     "neighbour": _of_node(Manner.OUT_OF_MEMORY, 60.0, 1_800.0),
     "bad-version": _version,
     "poisoned-point": _point,
-    "poisoned-step": _step,
     "evaluation": _by_manner(Manner.PAUSE),
     "flapping": _of_node(Manner.LOST, 240.0, 360.0),
     "silence": _by_manner(Manner.SILENCE),
