@@ -128,9 +128,9 @@ def test_a_node_is_lost_with_the_kubelet_and_the_job_ends_as_if_it_had_not_been(
     play.until("the link of node-", told)
     shown = list(told)
     lines = play.out.readlines()
-    assert len(lines) == 1, shown
+    assert len(lines) == 1, "".join(shown)
     last: dict[str, Any] = json.loads(lines[0])
-    assert (last["verdict"], play.ended()) == ("passed", exitcodes.OK), shown
+    assert (last["verdict"], play.ended()) == ("passed", exitcodes.OK), "".join(shown)
     assert (last["nodes"], last["ranks"], last["fault"]) == (4, 8, "node-unplugged")
     assert (len(last["evicted"]), last["innocent_evicted"]) == (1, 0)
     assert last["recovered_s"] > last["detected_s"] > 0
