@@ -34,6 +34,14 @@ Say = Callable[[str], None]
 
 FAILURES = (TooLate, Refused, NotThere)
 """Why a job could not be brought as far as its fault, or to its end; the message says it."""
+OVER_WITHIN_S = 30.0
+"""A job whose ranks have ended: a busy driver may not know of it yet."""
+TRIES, TIMES = 3, 4
+"""So often is a job tried that is over before its fault, each time with so many times the steps."""
+
+
+class OverBefore(NotThere):
+    """A machine so busy that the job's last step was over before the fault could be done."""
 
 
 class Stage:
@@ -55,12 +63,24 @@ class Stage:
         """An emulated cluster is gone with its scenario."""
 
     def play(self, scenario: Scenario, run: int = 1) -> Score:
-        """One injection and its score; each run has its own victim and moment.
+        """One injection and its score; each run has its own victim and moment. A job that was over
+        before its fault is played again, longer.
 
         Raises `NotPossible`, or one of `failures`.
         """
+        name = folder_of(scenario, run)
+        for again in range(2, TRIES + 1):
+            try:
+                return self._played(scenario, run, name)
+            except OverBefore as over:
+                self.say(f"{scenario.name}: {over}: again, with {TIMES} times the steps")
+            name = f"{folder_of(scenario, run)}-try-{again}"
+            scenario = msgspec.structs.replace(scenario, longer=TIMES * scenario.longer)
+        return self._played(scenario, run, name)
+
+    def _played(self, scenario: Scenario, run: int, name: str) -> Score:
         undisturbed = self.left_alone(scenario)
-        with self.lab(folder_of(scenario, run), scenario) as lab:
+        with self.lab(name, scenario) as lab:
             done = self._hurt(lab, scenario, Random(f"{self._seed}/{scenario.name}/{run}"))
             self.say(f"{scenario.name}: {done.said}")
             facts = self.facts(lab, scenario, done, undisturbed)
@@ -152,7 +172,22 @@ class Stage:
         if scenario.at_once:
             return scenario.do(lab, JOB, rng)
         seen = lab.wait(JOB, lambda seen: (seen["step"] or 0) >= moment, within_s=JOB_WITHIN_S)
-        return msgspec.structs.replace(scenario.do(lab, JOB, rng), step=seen["step"])
+        if seen["phase"] == "Succeeded":
+            raise OverBefore("the job was over before the fault")
+        try:
+            return msgspec.structs.replace(scenario.do(lab, JOB, rng), step=seen["step"])
+        except NotThere as missing:
+            if not _is_over(lab):
+                raise
+            raise OverBefore(f"the job was over before the fault ({missing})") from missing
+
+
+def _is_over(lab: Lab) -> bool:
+    """Whether the job has done all its steps, or is about to be known to have."""
+    try:
+        return bool(lab.finished(JOB, within_s=OVER_WITHIN_S)["phase"] == "Succeeded")
+    except TooLate:
+        return False
 
 
 def folder_of(scenario: Scenario, run: int) -> str:
