@@ -25,6 +25,7 @@ DRIVERS: tuple[OnKubernetes, ...] = (
             f"a rank is killed, then the driver while its job is {phase}",
             driver.killed_in(phase, rows.kill),
             rows.IN_PLACE,
+            longer=rows.MIDDLE,
             there=(fault_witnesses.driver_was_killed(),),
         )
         for phase in ("Suspending", "Restoring", "Starting", "Running")
