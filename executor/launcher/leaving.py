@@ -12,14 +12,20 @@ import io
 import os
 import sys
 import threading
-from typing import NoReturn
+import weakref
+from collections.abc import Iterator
+from types import FrameType
+from typing import Any, NoReturn
 
 
 def leave(ended: BaseException | None) -> NoReturn:
     """End this process as Python would after `ended`: None, `SystemExit` or what was printed."""
     code = _code(ended)
+    if ended is not None:
+        ended.__traceback__ = ended.__context__ = None  # their frames hold the globals
     threading._shutdown()  # type: ignore[attr-defined]  # joins threads, as the interpreter does
     atexit._run_exitfuncs()
+    _flush_files()  # a finalizer may close the file below a buffer that is not written yet
     _drop_globals()
     _flush_files()
     os._exit(code)
@@ -37,10 +43,32 @@ def _code(ended: BaseException | None) -> int:
     return 1
 
 
+class _Mark:
+    """In the program's globals: what holds it still holds them."""
+
+
 def _drop_globals() -> None:
-    """What only the program's own globals held ends here, as at an interpreter's end."""
-    sys.modules["__main__"].__dict__.clear()
+    """What only the program's own globals held ends here, as at an interpreter's end: finalizers
+    find all names as long as nothing else holds the globals, else names without a value; and where
+    a daemon thread works with them, they stay.
+    """
+    names = sys.modules.pop("__main__").__dict__
+    if any(names is each for frame in sys._current_frames().values() for each in _globals(frame)):
+        return
+    names[_Mark.__name__] = mark = _Mark()
+    marked = weakref.ref(mark)
+    del names, mark
     gc.collect()  # of what came after the fork: the rest is frozen
+    if (held := marked()) is not None:
+        for still in [each for each in gc.get_referrers(held) if isinstance(each, dict)]:
+            still.update(dict.fromkeys(still))
+
+
+def _globals(frame: FrameType | None) -> Iterator[dict[str, Any]]:
+    """Of this frame, and of those that wait for it."""
+    while frame is not None:
+        yield frame.f_globals
+        frame = frame.f_back
 
 
 def _flush_files() -> None:

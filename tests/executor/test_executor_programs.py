@@ -35,6 +35,16 @@ ENDS = {
     "no end of line": "print('unflushed', end='')",
     "a thread": "import threading, time\n"
     "threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start()",
+    "a finalizer that needs a global": "import time\nclass Held:\n    def __del__(self):\n"
+    "        time.sleep(0.01)\n        print('let go', flush=True)\nkept = Held()",
+    "a finalizer after an exit in a handler": "import sys, time\nclass Held:\n"
+    "    def __del__(self):\n        time.sleep(0.01)\n        print('let go', flush=True)\n"
+    "kept = Held()\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    sys.exit(3)",
+    "one that a daemon thread holds up": "import threading, time\nclass Held:\n"
+    "    def __del__(self):\n        time.sleep(0.1)\nkept, count = Held(), 0\n"
+    "def work():\n    global count\n    while True:\n        count += 1\n"
+    "for _ in range(3):\n    threading.Thread(target=work, daemon=True).start()\n"
+    "raise RuntimeError('the reason')",
 }
 
 SPAWNS = """
