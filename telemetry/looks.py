@@ -37,11 +37,12 @@ def wanted() -> bool:
 
 def numbers(tensors: Sequence[Tensor]) -> bool | None:
     """Whether the first of `tensors` is numbers throughout, as far as it is looked at; None where
-    it is not: few elements, integers, on a GPU, or not in one piece."""
+    it is not: few elements, integers, on a GPU, not in one piece, or of a byte each, which torch
+    cannot sum."""
     first = tensors[0] if tensors else None
     if first is None or first.numel() < LEAST or first.device.type != "cpu":
         return None
-    if not (first.is_floating_point() and first.is_contiguous()):
+    if not (first.is_floating_point() and first.is_contiguous()) or first.element_size() < 2:
         return None
     part = first.detach().view(-1)[:MOST]
     # A sum may be too large for its type: what is added up is looked at only then.

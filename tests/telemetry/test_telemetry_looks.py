@@ -94,6 +94,8 @@ def test_the_norm_of_what_a_step_clips_is_seen(ranks: Any, factors: str, norm: f
         (torch.full((3,), float("nan")), None),  # a loss
         (torch.ones(1000, dtype=torch.int64), None),
         (torch.ones(100, 100).t(), None),
+        (torch.ones(1000).to(torch.float8_e4m3fn), None),
+        (torch.ones(1000).to(torch.bfloat16), True),
         (torch.ones(1000, device="meta"), None),
     ],
 )
