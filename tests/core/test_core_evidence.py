@@ -353,6 +353,9 @@ def test_a_new_version_whose_faults_are_as_often_as_before_is_kept() -> None:
         ((42, 168.0), (42, 168.0), 512, False),
         ((126, 168.0), (42, 168.0), 512, True),
         ((3, 160.0), (0, 168.0), 64, False),
+        ((5, 0.8), (0, 0.16), 256, False),  # of chance twice in a thousand, and one fault later
+        ((6, 1.1), (0, 0.16), 256, True),
+        ((7, 1.5), (0, 0.16), 256, False),
     ],
 )
 def test_a_version_is_worse_where_its_faults_come_more_often_than_by_chance(
