@@ -35,7 +35,8 @@ from holdfast.lab.kubernetes.plane import ControlPlane
 from holdfast.lab.kubernetes.programs import ASSETS
 from holdfast.lab.on_kubernetes import KubernetesLab, install
 
-CLEARED_WITHIN_S = MARKED_WITHIN_S = 60.0
+CLEARED_WITHIN_S = MARKED_WITHIN_S = 150.0
+"""A pod that is deleted may work on for two minutes, until its ranks have moved."""
 LOST = "custom-columns=NODE:.metadata.name,TAINTS:.spec.taints[*].key"
 FAILURES = (
     *(*main.FAILURES, Unusable, guest.Left),
