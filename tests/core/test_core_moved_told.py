@@ -25,9 +25,14 @@ the script | closed |  | no sign of it: nothing came at this place before
 likely host: it comes on one node, more than by chance
 """
 MIND = """
-It may be used: that a job left it is no verdict, and is taken back where the same comes again at
-its place on another node. 3 accusers within 7 days, or a failed test, put it into quarantine; the
-last accusation is forgotten after 28 days, or when a person says so: holdfast fact n1 "…" --clears
+It may be used: that a job left it is no verdict. What a job accuses it of is taken back where the
+same comes again at its place on another node. 3 accusers within 7 days, or a failed test, put it
+into quarantine; the last accusation is forgotten after 28 days, or when a person says so: holdfast
+fact n1 "…" --clears
+"""
+ONCE_OVER = """
+Another run begins with nothing against it: what is held against it is in this run's folder alone. A
+driver that is started on that folder again goes on with it.
 """
 
 
@@ -56,3 +61,7 @@ def test_a_node_that_was_moved_says_what_happened_what_is_open_and_what_would_ch
     table = [" | ".join(("> " * row.chosen + row.may_be, *row[1:4])) for row in rows]
     assert [said.headline, *said.details, *table, said.origin] == SAID.strip().splitlines()
     assert said.mind == " ".join(MIND.split())
+    over = why_node(NoEntries(), life.state, node, now=life.now, over="has ended")  # type: ignore[arg-type]
+    assert over.mind == " ".join(ONCE_OVER.split())
+    other = life.state.nodes["n0"]
+    assert not why_node(NoEntries(), life.state, other, now=life.now, over="has ended").mind  # type: ignore[arg-type]

@@ -16,7 +16,7 @@ from holdfast.driver.adapters.rest.worst import worst_of
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.evidence.book import DAY_S
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, OfLink
-from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.core.state.node import ExamSetup, Node, Quarantined, Record, Suspect
 from holdfast.protocol.messages import Task
 
@@ -89,6 +89,22 @@ def test_a_node_says_what_would_change_the_mind_about_it(node: Node, said: Seque
 def test_a_node_against_which_nothing_is_held_says_nothing_of_it() -> None:
     for known in (FREE, node(TESTED), node(accused(40.0))):
         assert why(known).mind == ""
+
+
+def test_a_node_that_no_job_left_is_not_said_to_be_left() -> None:
+    smoke = fact(Bearing.ACCUSES, 1.0, what="smells of smoke", by="a person")
+    assert "left it" not in why(node(smoke)).mind
+
+
+def test_a_node_that_is_only_left_says_by_whom_and_what_ends_that() -> None:
+    """The link was to blame, or it was the same elsewhere: nothing is held against the node."""
+    job = replace(JOB, facts=(replace(accused(1.0), done=Act.MOVE_COLD, subject=JOB.subject),))
+    mind = why(FREE, job).mind
+    assert (
+        f"by speech last: until 7 days after that job left it, or when a person says so: {CLEAR}"
+        in mind
+    )
+    assert why(FREE, replace(job, phase=Phase.SUCCEEDED)).mind == ""
 
 
 def test_it_says_who_accuses_a_node_what_tests_found_and_how_much_is_left() -> None:

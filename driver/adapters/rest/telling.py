@@ -197,7 +197,11 @@ def why_node(
         exception="",
         hypotheses=hypotheses_of(incident.table) if incident else [],
         origin=_origin(incident),
-        mind="" if over else against.mind(node, now, _when(due_s(node), entries)),
+        mind=(
+            against.mind_once_over(state, node, now)
+            if over
+            else against.mind(state, node, now, _when(due_s(node), entries))
+        ),
         fix=_node_fix(node),
     )
 
