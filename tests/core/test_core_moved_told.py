@@ -1,5 +1,6 @@
 """What `why` says of a node that a job has left, to who has never seen such a thing."""
 
+from holdfast.driver.adapters.rest.against import mind_once_over
 from holdfast.driver.adapters.rest.telling import why_node
 from holdfast.driver.core.state.model import Phase
 from holdfast.page.hypotheses import told
@@ -61,7 +62,5 @@ def test_a_node_that_was_moved_says_what_happened_what_is_open_and_what_would_ch
     table = [" | ".join(("> " * row.chosen + row.may_be, *row[1:4])) for row in rows]
     assert [said.headline, *said.details, *table, said.origin] == SAID.strip().splitlines()
     assert said.mind == " ".join(MIND.split())
-    over = why_node(NoEntries(), life.state, node, now=life.now, over="has ended")  # type: ignore[arg-type]
-    assert over.mind == " ".join(ONCE_OVER.split())
-    other = life.state.nodes["n0"]
-    assert not why_node(NoEntries(), life.state, other, now=life.now, over="has ended").mind  # type: ignore[arg-type]
+    assert mind_once_over(life.state, node, life.now) == " ".join(ONCE_OVER.split())
+    assert mind_once_over(life.state, life.state.nodes["n0"], life.now) == ""

@@ -177,7 +177,13 @@ def test_the_worst_come_first_and_who_is_well_not_at_all() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(8.4, "8 seconds"), (119, "119 seconds"), (7_300, "2 hours"), (-1, "0 seconds")],
+    [
+        (8.4, "8 seconds"),
+        (1.2, "1 second"),
+        (119, "119 seconds"),
+        (7_300, "2 hours"),
+        (-1, "0 seconds"),
+    ],
 )
 def test_a_span_is_told_in_one_number(seconds: float, said: str) -> None:
     assert against.span(seconds) == said

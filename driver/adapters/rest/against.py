@@ -11,6 +11,7 @@ from holdfast.driver.core.state.fact import Bearing, Fact, OfLink, OfPoint, OfSt
 from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Suspect
 from holdfast.driver.core.state.restore_point import RestorePoint
+from holdfast.protocol.counts import plural
 
 SAYS = {Bearing.ACCUSES: "accuses", Bearing.ACQUITS: "clears", Bearing.CONTEXT: "notes of"}
 """As a person's fact is told."""
@@ -191,8 +192,8 @@ def _clears(node: Node) -> str:
 
 
 def span(seconds: float) -> str:
-    """`4 days`, `5 hours`, `20 minutes`, `8 seconds`."""
+    """`4 days`, `5 hours`, `20 minutes`, `8 seconds`, `1 second`."""
     for unit, unit_s in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= 2 * unit_s:
             return f"{round(seconds / unit_s)} {unit}s"
-    return f"{max(0, round(seconds))} seconds"
+    return plural(max(0, round(seconds)), "second")

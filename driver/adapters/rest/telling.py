@@ -197,11 +197,7 @@ def why_node(
         exception="",
         hypotheses=hypotheses_of(incident.table) if incident else [],
         origin=_origin(incident),
-        mind=(
-            against.mind_once_over(state, node, now)
-            if over
-            else against.mind(state, node, now, _when(due_s(node), entries))
-        ),
+        mind=against.mind(state, node, now, _when(due_s(node), entries)),
         fix=_node_fix(node),
     )
 
