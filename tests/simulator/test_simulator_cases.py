@@ -32,7 +32,7 @@ FOUR = Case(
 
 def test_a_place_that_comes_again_is_given_as_much_longer_as_by_the_driver() -> None:
     there = standstill_limits.FACTOR, standstill_limits.LONGEST_S
-    assert (detectors.FACTOR, detectors.LONGEST_S) == there
+    assert there == (detectors.FACTOR, detectors.LONGEST_S)
 
 
 def _played(case: Case) -> tuple[Play, Life]:

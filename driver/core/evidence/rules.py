@@ -242,8 +242,7 @@ def user(case: Case) -> Answer:
     if case.went_along:
         return Answer(False, words.went_along(case))
     if len(case.recurred) < _least(case):
-        again = words.at_site(case) if case.recurred else words.no_sign_of_script(case)
-        return Answer(False, again)
+        return Answer(False, words.not_yet(case, _least(case) + 1))
     if case.fault is FaultClass.DIED and case.stands_out_elsewhere:
         return Answer(False, f"at other places, too, it came on {case.node_name}")
     return Answer(True, words.same_again(case))
