@@ -143,11 +143,11 @@ def node(case: Case) -> Answer:
     if not (case.suspected or points_at_node(case)):
         return Answer(False, words.no_sign(case))
     why = case.suspected or words.standing_out(case)
-    if how_to_leave(case) is None and cornered(case):
+    if how_to_leave(case) is not None:
+        return Answer(True, why)
+    if cornered(case):
         return Answer(True, f"{words.went_along(case)}, {NO_OTHER}, and the job gets no further")
-    if how_to_leave(case) is None:
-        return Answer(True, f"{why}; its tests found nothing, and {NO_OTHER}")
-    return Answer(True, why)
+    return Answer(True, f"{why}; its tests found nothing, and {NO_OTHER}")
 
 
 def points_at_node(case: Case) -> bool:
