@@ -59,8 +59,9 @@ def fact(
     """Tell what you know of a node, a link, or a version of a job; `why` shows it.
 
     --clears voids what is held against a node or a link, and closes the version of a job as a
-    cause. --accuses is one accuser of a node (three put it into quarantine), keeps the two nodes of
-    a link apart for a day, and opens the version. Else it is for people alone.
+    cause. --accuses is one accuser of a node (three put it into quarantine once a fault stands out
+    there), keeps the two nodes of a link apart for a day, and opens the version. Else it is for
+    people alone.
     """
     if clears and accuses:
         raise misused("--clears and --accuses say different things.", "Leave one of them out.")

@@ -13,7 +13,7 @@ def show(rows: Sequence[dict[str, Any]]) -> None:
     """Nothing where no fault was judged. The reason comes last, for it gives way."""
     if not rows:
         return
-    say("What it may have been:")
+    say("What the last fault may have been:")
     if console().width < NARROW:
         table(("may be", "why"), [_two_cells(row) for row in rows])
     else:

@@ -92,7 +92,9 @@ class Recorded:
     def worst(self, most: int) -> dict[str, Any]:
         from holdfast.driver.adapters.rest.worst import worst_of
 
-        return _plain(worst_of(self._state, now=self._now_s, most=most))
+        told = _plain(worst_of(self._state, now=self._now_s, most=most))
+        nodes = [{**each, "state": self._now_of(each["state"])} for each in told["nodes"]]
+        return {**told, "nodes": nodes}
 
     def digest(self, since_s: float) -> dict[str, Any]:
         from holdfast.driver.adapters.rest.digests import digest_view
@@ -110,10 +112,14 @@ class Recorded:
 
     def _now_of(self, state: str) -> str:
         """What a node is now that was so: those of this machine end with whoever started them."""
+        return past_ranks.ENDED if self._local and state in UNDER_WAY else state
+
+    @cached_property
+    def _local(self) -> bool:
+        """Whether its nodes were of this machine."""
         from holdfast.keeper.state import state_path
 
-        local = state_path(self._root).exists()
-        return past_ranks.ENDED if local and state in UNDER_WAY else state
+        return state_path(self._root).exists()
 
     def readiness(self) -> Readiness:
         return Readiness(ready=False, why="", stale=False)
@@ -178,14 +184,15 @@ class Recorded:
 
     def why(self, name: str) -> dict[str, Any]:
         """About a job or a node."""
-        from holdfast.driver.adapters.rest import telling, views
+        from holdfast.driver.adapters.rest import against, telling, views
 
         if node := self._state.nodes.get(name):
             ended = self._now_of(views.node_state(node)) == past_ranks.ENDED
             over = "has ended, as all nodes of this machine do with their driver" if ended else ""
             now = self._now_s
-            told = telling.why_node(self._journal, self._state, node, now=now, over=over)
-            return _plain(told)
+            told = _plain(telling.why_node(self._journal, self._state, node, now=now, over=over))
+            mind = against.mind_once_over(self._state, node, now)
+            return {**told, "mind": mind} if self._local else told
         job = self._state.jobs[self._meant(name, kind="job or node")]
         return _plain(telling.why_job(self._journal, self._state, job, now=self._now))
 

@@ -91,7 +91,8 @@ def of_fact(node: str, given: Mapping[str, Any]) -> list[str]:
         return ["What is held against this link counts no more."]
     if says == "accuses":
         return [
-            f"You are one accuser of {node}; three put it into quarantine.",
+            f"You are one accuser of {node}; three put it into quarantine "
+            "once a fault stands out there.",
             "A job that has it would then stop on all of its ranks, and start again elsewhere.",
         ]
     return [

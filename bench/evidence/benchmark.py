@@ -161,7 +161,7 @@ quarantined, in all lives; moved: innocents moved a fault. faults, moves: a life
 seconds against an undisturbed life, median and 90th percentile; times: the oracle's, in the median
 of the curable lives that came right for both, and in all of them; times c: in the median, of the
 oracle that is told how often each cause strikes. CPU: ms a life."""
-WIDTH = 100
+WIDTH = 120
 """Of the table, where nobody looks at a terminal."""
 
 

@@ -30,6 +30,7 @@ class Refusal(msgspec.Struct, frozen=True):
 
     code: str
     sentence: str
+    value: str = ""  # that was sent, where it is not the name of what the request is about
 
     def __str__(self) -> str:
         return self.sentence
@@ -115,6 +116,7 @@ def _version(state: State, event: e.JobFactTold) -> Refusal | None:
         return Refusal(
             "unknown-version",
             f"version: {job.name!r} has no version {event.version}. Name one that it has: {shown}.",
+            str(event.version),
         )
     number = event.version or known[-1]
     if event.says == "accuses" and number == known[0]:
@@ -123,6 +125,7 @@ def _version(state: State, event: e.JobFactTold) -> Refusal | None:
             f"says: 'accuses' of version {number} of {job.name!r} would change nothing, for no "
             "version before it is known to go back to. Send 'context' instead (leave out "
             "--accuses): `why` shows it to people.",
+            event.says,
         )
     return None
 
@@ -272,13 +275,15 @@ def _diagnosis(
     if asked.found(state.exams.values(), event.diagnosis) is not None:
         return None
     number = event.diagnosis
-    return Refusal("unknown-diagnosis", f"diagnosis: there is no {number}. Ask for a new one.")
+    why = f"diagnosis: there is no {number}. Ask for a new one."
+    return Refusal("unknown-diagnosis", why, str(number))
 
 
 def _no_node(field: str, name: str) -> Refusal:
     return Refusal(
         "unknown-node",
         f"{field}: there is no {name!r}. `holdfast nodes` lists the nodes that there are.",
+        name,
     )
 
 

@@ -1,6 +1,7 @@
 """The benchmark of evidence: both players, an earlier driver beside them, rows and goals."""
 
 import json
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from holdfast.bench.figures import Incomplete
 from holdfast.lab.simulator.cases.books import Life
 
 ROOT = Path(__file__).parents[2]
+LADDER = "213f972"
+"""The commit before the book: docs/decisions/what-is-behind-a-fault.md has its figures."""
 
 LIFE = Life(
     case="lemon",
@@ -66,6 +69,18 @@ def test_an_earlier_driver_plays_in_today_s_worlds() -> None:
     ours = replace(by_system["holdfast"], cpu_ms=0.0, system="")
     assert replace(by_system["HEAD"], cpu_ms=0.0, system="") == ours
     assert systems["holdfast"] == SOURCES
+
+
+def _has(commit: str) -> bool:
+    """Whether this is a checkout with that much history."""
+    known = ["git", "-C", str(ROOT), "cat-file", "-e", f"{commit}^{{commit}}"]
+    return subprocess.run(known, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not _has(LADDER), reason="its history does not go back so far")
+def test_the_ladder_of_before_plays_in_today_s_worlds_too() -> None:
+    by_system = {each.system: each for each in _measured(["lemon"], 2, before=LADDER)}
+    assert by_system[LADDER].lives == 2
 
 
 def test_a_commit_that_is_none_is_refused() -> None:

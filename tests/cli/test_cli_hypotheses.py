@@ -89,6 +89,7 @@ def test_the_table_fits_the_terminal_and_marks_what_was_chosen(
 def test_off_a_terminal_each_hypothesis_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     hypotheses.show(chosen("node"))
     lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "What the last fault may have been:", "which may be another node's"
     assert len(lines) == 4 + len(ROWS)
     assert lines[-2:] == [
         "(> was acted on, closed is not tried)",

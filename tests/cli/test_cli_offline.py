@@ -13,9 +13,10 @@ from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core.events import Plan, Ticked
 from holdfast.driver.core.state.fact import About, Bearing, Fact, FaultClass, OfLink
 from holdfast.driver.core.state.model import Phase, State
-from holdfast.driver.core.state.node import Node, Record
+from holdfast.driver.core.state.node import ExamSetup, Node, Quarantined, Record
 from holdfast.driver.formats.encode import encode
 from holdfast.driver.ports import Entry
+from holdfast.keeper.state import state_path
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.messages import Task
 from holdfast.protocol.paths import RunPaths
@@ -56,8 +57,8 @@ async def test_what_it_held_against_a_link_is_as_old_as_it_is_now(ended: Ended) 
     assert TWO_HOURS_S <= link["ago_s"] < TWO_HOURS_S + 100
 
 
-async def test_what_it_held_against_a_node_is_as_old_as_it_is_now(ended: Ended) -> None:
-    node = Node(name="n1")
+def accused(name: str) -> Node:
+    node = Node(name=name)
     about = About(job="speech", version=1, node=node.subject)
     fact = Fact(
         subject=node.subject,
@@ -67,9 +68,27 @@ async def test_what_it_held_against_a_node_is_as_old_as_it_is_now(ended: Ended) 
         about=about,
         fault=FaultClass.DIED,
     )
-    known = replace(node, record=Record(facts=(fact,)))
-    told = (await ended.with_state(State(nodes={"n1": known}))).why("n1")["details"]
+    return replace(node, record=Record(facts=(fact,)))
+
+
+async def test_what_it_held_against_a_node_is_as_old_as_it_is_now(ended: Ended) -> None:
+    told = (await ended.with_state(State(nodes={"n1": accused("n1")}))).why("n1")["details"]
     assert any("accuses it: rank-crashed, 2 hours ago" in line for line in told), told
+
+
+async def test_a_node_of_this_machine_ended_with_its_driver(ended: Ended) -> None:
+    """And the table of the worst says so as that of all nodes does."""
+    state_path(ended.root).write_text("{}")
+    run = await ended.with_state(State(nodes={"n1": accused("n1")}))
+    assert [each["state"] for each in (*run.nodes(), *run.worst(3)["nodes"])] == ["ended", "ended"]
+    assert run.why("n1")["mind"].startswith("Another run begins with nothing against it")
+
+
+async def test_a_node_that_was_out_as_its_run_ended_waits_for_no_test(ended: Ended) -> None:
+    state_path(ended.root).write_text("{}")
+    out = Node(name="n1", trust=Quarantined(why="bad", setup=ExamSetup(job="speech"), exam_s=90.0))
+    mind = (await ended.with_state(State(nodes={"n1": out}))).why("n1")["mind"]
+    assert mind.startswith("Another run begins with nothing against it")
 
 
 async def test_what_a_job_was_at_lasted_until_its_driver_ended(ended: Ended) -> None:

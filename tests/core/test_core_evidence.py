@@ -312,7 +312,10 @@ def test_what_came_at_this_place_on_another_node_at_another_site_clears_no_node(
 
 def test_the_fourth_death_at_one_site_with_nothing_else_open_is_the_scripts() -> None:
     facts = [past(NODES[5], site=HERE)] * 3
-    assert judge(case(FaultClass.DIED, *facts[:2])).chosen is None
+    third = judge(case(FaultClass.DIED, *facts[:2], site=HERE))
+    assert third.chosen is None
+    said = "it came 3 times after step 40, and it takes 4 times to put it down to the script"
+    assert why(third, Hypothesis.USER) == (False, said)
     assert chosen(judge(case(FaultClass.DIED, *facts))) == (Hypothesis.USER, Act.GIVE_UP)
 
 

@@ -1,5 +1,6 @@
 """What `why` says of a node that a job has left, to who has never seen such a thing."""
 
+from holdfast.driver.adapters.rest.against import mind_once_over
 from holdfast.driver.adapters.rest.telling import why_node
 from holdfast.driver.core.state.model import Phase
 from holdfast.page.hypotheses import told
@@ -25,9 +26,14 @@ the script | closed |  | no sign of it: nothing came at this place before
 likely host: it comes on one node, more than by chance
 """
 MIND = """
-It may be used: that a job left it is no verdict, and is taken back where the same comes again at
-its place on another node. 3 accusers within 7 days, or a failed test, put it into quarantine; the
-last accusation is forgotten after 28 days, or when a person says so: holdfast fact n1 "…" --clears
+It may be used: that a job left it is no verdict. What a job accuses it of is taken back where the
+same comes again at its place on another node. 3 accusers within 7 days, or a failed test, put it
+into quarantine; the last accusation is forgotten after 28 days, or when a person says so: holdfast
+fact n1 "…" --clears
+"""
+ONCE_OVER = """
+Another run begins with nothing against it: what is held against it is in this run's folder alone. A
+driver that is started on that folder again goes on with it.
 """
 
 
@@ -56,3 +62,5 @@ def test_a_node_that_was_moved_says_what_happened_what_is_open_and_what_would_ch
     table = [" | ".join(("> " * row.chosen + row.may_be, *row[1:4])) for row in rows]
     assert [said.headline, *said.details, *table, said.origin] == SAID.strip().splitlines()
     assert said.mind == " ".join(MIND.split())
+    assert mind_once_over(life.state, node, life.now) == " ".join(ONCE_OVER.split())
+    assert mind_once_over(life.state, life.state.nodes["n0"], life.now) == ""

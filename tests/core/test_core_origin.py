@@ -17,9 +17,9 @@ from holdfast.driver.core.evidence.signs import (
     judge,
     merged,
     of_gpu,
+    of_hypothesis,
     of_kernel,
     of_kind,
-    of_ladder,
     of_line,
 )
 from holdfast.driver.core.evidence.words_of_ends import of_end
@@ -342,7 +342,7 @@ SILENT = {
 
 def test_each_kind_has_a_row_but_those_that_say_nothing() -> None:
     assert {each for each in Kind if SIGNS[of_kind(each)] is NOTHING} == SILENT
-    assert all(SIGNS[of_ladder(each)].why for each in Hypothesis)
+    assert all(SIGNS[of_hypothesis(each)].why for each in Hypothesis)
 
 
 names = st.lists(st.sampled_from([*SIGNS, "of another Holdfast"]), max_size=6)

@@ -127,7 +127,10 @@ def test_what_it_costs_is_told_of_faults_and_never_less_than_nothing() -> None:
         ({"says": "context", "to": "b"}, "It is for people alone"),
         ({"says": "accuses", "to": "b"}, "a and b are kept apart for a day."),
         ({"says": "clears", "to": "b"}, "What is held against this link counts no more."),
-        ({"says": "accuses"}, "You are one accuser of a; three put it into quarantine."),
+        (
+            {"says": "accuses"},
+            "You are one accuser of a; three put it into quarantine once a fault stands out there.",
+        ),
         ({"says": "clears", "to": ""}, "What is held against a counts no more."),
     ],
 )

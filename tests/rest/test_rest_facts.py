@@ -16,7 +16,7 @@ from holdfast.driver.adapters.rest.worst import worst_of
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.evidence.book import DAY_S
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, OfLink
-from holdfast.driver.core.state.model import State
+from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.core.state.node import ExamSetup, Node, Quarantined, Record, Suspect
 from holdfast.protocol.messages import Task
 
@@ -91,6 +91,22 @@ def test_a_node_against_which_nothing_is_held_says_nothing_of_it() -> None:
         assert why(known).mind == ""
 
 
+def test_a_node_that_no_job_left_is_not_said_to_be_left() -> None:
+    smoke = fact(Bearing.ACCUSES, 1.0, what="smells of smoke", by="a person")
+    assert "left it" not in why(node(smoke)).mind
+
+
+def test_a_node_that_is_only_left_says_by_whom_and_what_ends_that() -> None:
+    """The link was to blame, or it was the same elsewhere: nothing is held against the node."""
+    job = replace(JOB, facts=(replace(accused(1.0), done=Act.MOVE_COLD, subject=JOB.subject),))
+    mind = why(FREE, job).mind
+    assert (
+        f"by speech last: until 7 days after that job left it, or when a person says so: {CLEAR}"
+        in mind
+    )
+    assert why(FREE, replace(job, phase=Phase.SUCCEEDED)).mind == ""
+
+
 def test_it_says_who_accuses_a_node_what_tests_found_and_how_much_is_left() -> None:
     smoke = fact(Bearing.ACCUSES, 1.0, what="smells of smoke", by="a person")
     hot = fact(Bearing.CONTEXT, 0.5, what="runs hot", by="a person")
@@ -161,7 +177,13 @@ def test_the_worst_come_first_and_who_is_well_not_at_all() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(8.4, "8 seconds"), (119, "119 seconds"), (7_300, "2 hours"), (-1, "0 seconds")],
+    [
+        (8.4, "8 seconds"),
+        (1.2, "1 second"),
+        (119, "119 seconds"),
+        (7_300, "2 hours"),
+        (-1, "0 seconds"),
+    ],
 )
 def test_a_span_is_told_in_one_number(seconds: float, said: str) -> None:
     assert against.span(seconds) == said
@@ -207,7 +229,9 @@ async def test_a_fact_of_a_link_is_of_two_nodes_and_of_one_way(driver: Driver) -
         assert [line for line in told["details"] if line.startswith(said)]
     for to, status in (("node-9", 404), ("node-1", 409), ("", 422), (3, 422)):
         refused = await driver.http.post(url, json={**body, "to": to})
-        assert (refused.status_code, refused.json()["errors"][0]["field"]) == (status, "to")
+        mistake = refused.json()["errors"][0]
+        assert (refused.status_code, mistake["field"]) == (status, "to")
+        assert status == 422 or mistake["value"] == to, "the node of the path is not it"
     await driver.http.post(f"{NODES}/node-2/facts", json={**body, "says": "clears", "to": "node-1"})
     assert (await driver.http.get("/v1alpha1/evidence")).json()["links"] == []
 
@@ -225,7 +249,8 @@ async def test_a_fact_of_a_job_is_of_one_of_its_versions(driver: Driver) -> None
     story = (await driver.http.get("/v1alpha1/jobs/speech/story")).json()["lines"]
     assert said in [line["text"] for line in story]
     none = await driver.http.post(url, json={"words": words, "version": 2})
-    assert (none.status_code, none.json()["errors"][0]["field"]) == (404, "version")
+    mistake = none.json()["errors"][0]
+    assert (none.status_code, mistake["field"], mistake["value"]) == (404, "version", "2")
 
 
 @pytest.mark.parametrize(

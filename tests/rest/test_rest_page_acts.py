@@ -72,7 +72,10 @@ async def test_stacks_are_for_our_own_page_alone(driver: Driver, executors: Exec
 CLEARS = {"words": "cable <replaced>", "says": "clears"}
 MEANS: list[tuple[dict[str, Any], str]] = [
     (CLEARS, "What is held against node-1 counts no more."),
-    ({**CLEARS, "says": "accuses"}, "You are one accuser of node-1; three put it into quarantine."),
+    (
+        {**CLEARS, "says": "accuses"},
+        "You are one accuser of node-1; three put it into quarantine once a fault stands out",
+    ),
     ({**CLEARS, "says": "context"}, "It is for people alone"),
     ({**CLEARS, "to": "node-2"}, "What is held against this link counts no more."),
     ({**CLEARS, "to": "node-2", "says": "accuses"}, "are kept apart for a day."),

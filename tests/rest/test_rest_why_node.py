@@ -109,6 +109,20 @@ def test_a_strike_is_told_with_the_fault_that_it_is_for() -> None:
     assert "1 fault put down to it within 7 days: rank 0 on n0 died of SIGKILL" in told
 
 
+def test_a_strike_is_not_told_with_the_fault_of_another_node() -> None:
+    """Places were swapped, and the same came on the node that had the place then."""
+    both = Incident(
+        id=1, opened=1, kind=Kind.RANK_CRASHED, blame=Blame.UNKNOWN, found_s=0.5, node="n1",
+        summary="rank 0 on n1 died", nodes=("n1", "n0"), again_s=1.0, latest="rank 0 on n0 died",
+    )  # fmt: skip
+    struck = replace(FREE, record=Record(facts=(STRUCK,)))
+    later = replace(both, again_s=2.0, latest="rank 0 on n1 died again")
+    for incident, said in ((both, "rank 0 on n0 died"), (later, "14:02:01")):
+        state = State(nodes={"n0": struck}, incidents={1: incident})
+        told = why_node(Written([APPEARED]), state, struck, now=9.0).details  # type: ignore[arg-type]
+        assert f"1 fault put down to it within 7 days: {said}" in told
+
+
 def test_a_report_that_came_after_a_fault_does_not_hide_it() -> None:
     known = {"opened": 1, "blame": Blame.UNKNOWN, "found_s": 1.0, "node": "n0", "closed_s": 2.0}
     fault = Incident(id=1, kind=Kind.RANK_CRASHED, summary="it died", faults=1, **known)  # type: ignore[arg-type]

@@ -6,6 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.diagnostics.registry import only
+from holdfast.driver.watch import standstill_limits
+from holdfast.lab.simulator.cases import detectors
 from holdfast.lab.simulator.cases.books import CaseBooks, Life
 from holdfast.lab.simulator.cases.cause import Cause
 from holdfast.lab.simulator.cases.causes_code import SAVED_EVERY, PoisonedPoint
@@ -26,6 +28,11 @@ FOUR = Case(
     memory_every=5,
     store_every=120,
 )
+
+
+def test_a_place_that_comes_again_is_given_as_much_longer_as_by_the_driver() -> None:
+    there = standstill_limits.FACTOR, standstill_limits.LONGEST_S
+    assert there == (detectors.FACTOR, detectors.LONGEST_S)
 
 
 def _played(case: Case) -> tuple[Play, Life]:

@@ -11,6 +11,7 @@ from holdfast.driver.core.state.fact import Bearing, Fact, OfLink, OfPoint, OfSt
 from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Suspect
 from holdfast.driver.core.state.restore_point import RestorePoint
+from holdfast.protocol.counts import plural
 
 SAYS = {Bearing.ACCUSES: "accuses", Bearing.ACQUITS: "clears", Bearing.CONTEXT: "notes of"}
 """As a person's fact is told."""
@@ -111,18 +112,17 @@ def _left(facts: Iterable[Fact], now: float) -> list[str]:
 
 def _moved(state: State, node: Node, now: float) -> list[str]:
     """Jobs that left it, and take it last for a while."""
-    left = [job.name for job in state.jobs.values() if node.subject in _left_by(job.facts, now)]
-    if not left:
-        return []
-    for_s = f"for {book.HALF_LIFE_S / book.DAY_S:.0f} days after that"
-    return [f"left by {', '.join(left)}, without proof: taken last by it {for_s}"]
+    left = [job.name for job in _left_by(state, node, now)]
+    for_s = f"for {span(book.HALF_LIFE_S)} after that"
+    return [f"left by {', '.join(left)}, without proof: taken last by it {for_s}"] if left else []
 
 
-def _left_by(facts: Iterable[Fact], now: float) -> frozenset[object]:
-    return frozenset(book.moved_off(facts, now))
+def _left_by(state: State, node: Node, now: float) -> list[Job]:
+    jobs = state.jobs.values()
+    return [job for job in jobs if node.subject in book.moved_off(job.facts, now)]
 
 
-def mind(node: Node, now: float, again: str) -> str:
+def mind(state: State, node: Node, now: float, again: str) -> str:
     """What would have it used again, or thought well of; "" where nothing is held against it.
     `again`: when it is tested next, "" where that is not known."""
     trust = node.trust
@@ -133,14 +133,32 @@ def mind(node: Node, now: float, again: str) -> str:
             "Goes back to use once its tests find nothing; where they fail it is put into "
             f"quarantine. To use it now: {_restore(node)}"
         )
-    left = book.suspicion(node.record.facts, now)
-    if not left:
+    return _thought_well_of(state, node, now)
+
+
+def mind_once_over(state: State, node: Node, now: float) -> str:
+    """The same of a node that ended with its driver."""
+    if not mind(state, node, now, ""):
         return ""
     return (
-        f"It may be used: that a job left it is no verdict, and is taken back where the same comes "
+        "Another run begins with nothing against it: what is held against it is in this run's "
+        "folder alone. A driver that is started on that folder again goes on with it."
+    )
+
+
+def _thought_well_of(state: State, node: Node, now: float) -> str:
+    """Of a node that may be used."""
+    left, says = _left_by(state, node, now), f"or when a person says so: {_clears(node)}"
+    if not book.suspicion(node.record.facts, now):
+        still = ", ".join(job.name for job in left if not job.finished)
+        until = f"until {span(book.HALF_LIFE_S)} after that job left it"
+        return f"It may be used, by {still} last: {until}, {says}" if still else ""
+    verdict = ": that a job left it is no verdict" if left else ""
+    return (
+        f"It may be used{verdict}. What a job accuses it of is taken back where the same comes "
         f"again at its place on another node. {book.ACCUSERS} accusers within "
         f"{span(book.HALF_LIFE_S)}, or a failed test, put it into quarantine; the last accusation "
-        f"is forgotten after {span(book.FORGOTTEN_S)}, or when a person says so: {_clears(node)}"
+        f"is forgotten after {span(book.FORGOTTEN_S)}, {says}"
     )
 
 
@@ -174,8 +192,8 @@ def _clears(node: Node) -> str:
 
 
 def span(seconds: float) -> str:
-    """`4 days`, `5 hours`, `20 minutes`, `8 seconds`."""
+    """`4 days`, `5 hours`, `20 minutes`, `8 seconds`, `1 second`."""
     for unit, unit_s in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
         if seconds >= 2 * unit_s:
             return f"{round(seconds / unit_s)} {unit}s"
-    return f"{max(0, round(seconds))} seconds"
+    return plural(max(0, round(seconds)), "second")

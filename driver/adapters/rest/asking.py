@@ -58,7 +58,7 @@ def refused(name: str, refusal: Refusal) -> Problem:
     why, _, fix = rest.partition(". ")
     status = 404 if refusal.code.startswith("unknown-") else 409
     status = 500 if refusal.code == DEFECT else status
-    mistake = Mistake(field=field, value=name, why=f"{why.rstrip('.')}.", fix=fix)
+    mistake = Mistake(field=field, value=refusal.value or name, why=f"{why.rstrip('.')}.", fix=fix)
     return Problem(status, refusal.sentence, errors=[mistake])
 
 

@@ -258,7 +258,7 @@ REFUSALS: dict[str, Refusals] = {
     "GET /goodput": _PERSON | {"bad-query": _out_of_bounds("limit", 0, 1)},
     "POST /diagnoses": _PERSON
     | _BODY
-    | {"no-such-node": refused("nodes", Refusal("unknown-node", _NO_SUCH_NODE))}
+    | {"no-such-node": refused("nodes", Refusal("unknown-node", _NO_SUCH_NODE, "node-9"))}
     | _conflict(
         "nodes",
         "busy-node",

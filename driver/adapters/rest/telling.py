@@ -197,7 +197,7 @@ def why_node(
         exception="",
         hypotheses=hypotheses_of(incident.table) if incident else [],
         origin=_origin(incident),
-        mind="" if over else against.mind(node, now, _when(due_s(node), entries)),
+        mind=against.mind(state, node, now, _when(due_s(node), entries)),
         fix=_node_fix(node),
     )
 
@@ -240,10 +240,19 @@ def _strikes_told(count: int) -> str:
 
 
 def _strike(state: State, node: Node, at_s: float) -> str:
-    """The newest incident that was open then and names the node."""
+    """The fault of the newest incident that was open then and names the node; "" where that tells
+    only what another of its nodes had."""
     known = sorted(state.incidents.values(), key=lambda each: each.id, reverse=True)
     about = (each for each in known if node.name in (each.node, *each.nodes))
-    return next((each.summary for each in about if each.found_s <= at_s), "")
+    return next((_fault_then(each, node, at_s) for each in about if each.found_s <= at_s), "")
+
+
+def _fault_then(incident: Incident, node: Node, at_s: float) -> str:
+    """An incident keeps the words of its cause, and of the last fault that joined it."""
+    if incident.latest and incident.again_s == at_s:
+        return incident.latest
+    own = incident.node in (None, node.name) or incident.found_s == at_s
+    return incident.summary if own else ""
 
 
 def _incidents_of(state: State, node: Node, entries: Sequence[Entry]) -> list[str]:

@@ -147,7 +147,7 @@ def _node(node: Node, now: float) -> BadNode:
         suspicion=round(book.suspicion(facts, now), 3),
         accused_by=accusers(facts),
         strikes=len(book.blamed(facts, now - book.HALF_LIFE_S)),
-        tests=sum(fact.bearing is Bearing.ACQUITS and not fact.by for fact in lately),
+        tests=sum(map(book.is_test, lately)),
         state=node_state(node),
     )
 

@@ -138,7 +138,7 @@ def tested_since(facts: Iterable[Fact]) -> bool:
     """Whether tests have found nothing since a node was accused last."""
     known = list(facts)
     accused_s = max((each.at_s for each in known if each.bearing is Bearing.ACCUSES), default=0.0)
-    return any(_is_test(each) and each.at_s >= accused_s for each in known)
+    return any(is_test(each) and each.at_s >= accused_s for each in known)
 
 
 def low_after_s(facts: Iterable[Fact], now: float) -> float:
@@ -151,10 +151,10 @@ def low_after_s(facts: Iterable[Fact], now: float) -> float:
 
 def acquitted(facts: Iterable[Fact], since_s: float) -> bool:
     """Whether tests of a node have found nothing since then."""
-    return any(_is_test(fact) and fact.at_s > since_s for fact in facts)
+    return any(is_test(fact) and fact.at_s > since_s for fact in facts)
 
 
-def _is_test(fact: Fact) -> bool:
+def is_test(fact: Fact) -> bool:
     """Whether it is a test that found nothing: what a person says is none."""
     return fact.bearing is Bearing.ACQUITS and not fact.by
 

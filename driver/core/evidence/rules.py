@@ -143,11 +143,11 @@ def node(case: Case) -> Answer:
     if not (case.suspected or points_at_node(case)):
         return Answer(False, words.no_sign(case))
     why = case.suspected or words.standing_out(case)
-    if how_to_leave(case) is None and cornered(case):
+    if how_to_leave(case) is not None:
+        return Answer(True, why)
+    if cornered(case):
         return Answer(True, f"{words.went_along(case)}, {NO_OTHER}, and the job gets no further")
-    if how_to_leave(case) is None:
-        return Answer(True, f"{why}; its tests found nothing, and {NO_OTHER}")
-    return Answer(True, why)
+    return Answer(True, f"{why}; its tests found nothing, and {NO_OTHER}")
 
 
 def points_at_node(case: Case) -> bool:
@@ -242,8 +242,7 @@ def user(case: Case) -> Answer:
     if case.went_along:
         return Answer(False, words.went_along(case))
     if len(case.recurred) < _least(case):
-        again = words.at_site(case) if case.recurred else words.no_sign_of_script(case)
-        return Answer(False, again)
+        return Answer(False, words.not_yet(case, _least(case) + 1))
     if case.fault is FaultClass.DIED and case.stands_out_elsewhere:
         return Answer(False, f"at other places, too, it came on {case.node_name}")
     return Answer(True, words.same_again(case))

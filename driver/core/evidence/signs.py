@@ -141,7 +141,7 @@ _OF_FINDINGS = {
 }
 """What a detector saw more than its kind says."""
 
-_OF_LADDER = {
+_OF_HYPOTHESES = {
     Hypothesis.BLIND: Sign(None, _S.NOT_SURE, "the driver may not see well"),
     Hypothesis.PAUSE: Sign(_O.USER, _S.NOT_SURE, "the script may only take its time"),
     Hypothesis.PASSING: NOTHING,
@@ -187,7 +187,7 @@ def of_gpu(weight: Weight) -> str:
     return f"gpu-{weight}"
 
 
-def of_ladder(hypothesis: Hypothesis) -> str:
+def of_hypothesis(hypothesis: Hypothesis) -> str:
     """The name of what the recovery believed."""
     return f"held-{hypothesis}"
 
@@ -215,7 +215,7 @@ SIGNS: dict[str, Sign] = merged(
     _OF_WORDS,
     _OF_FINDINGS,
     {of_gpu(weight): _of_driver(weight) for weight in Weight},
-    {of_ladder(each): sign for each, sign in _OF_LADDER.items()},
+    {of_hypothesis(each): sign for each, sign in _OF_HYPOTHESES.items()},
     {of_kernel("", xid): _of_kernel(Meaning(*known)) for xid, known in XIDS.items()},
     {of_kernel(rule, None): _of_kernel(known) for rule, (_, known) in RULES.items()},
     {of_kernel(rule, None): _of_kernel(known) for rule, known in FURTHER.items()} | _OWN_KILL,
@@ -272,7 +272,7 @@ def _believed(held: Hypothesis, shown: list[Sign]) -> list[Sign]:
     """What the recovery held, and which signs say the same: their reasons tell more. That it comes
     again at one place of the script does not outweigh the words of a device: where both are likely
     both are told."""
-    belief = SIGNS[of_ladder(held)]
+    belief = SIGNS[of_hypothesis(held)]
     contrary = [each for each in shown if each.origin in OURS and each.sure is Sure.LIKELY]
     if belief.origin is Origin.USER and contrary:
         return [*contrary, belief]

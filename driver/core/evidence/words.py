@@ -39,9 +39,11 @@ def not_again(case: Case) -> str:
     return "nothing came at this place before"
 
 
-def no_sign_of_script(case: Case) -> str:
-    """Why a fault that did not come again is not put down to the script."""
-    return f"no sign of it: {not_again(case)}"
+def not_yet(case: Case, least: int) -> str:
+    """Why a fault that did not come again so often is not put down to the script."""
+    if not case.recurred:
+        return f"no sign of it: {not_again(case)}"
+    return f"{at_site(case)}, and it takes {least} times to put it down to the script"
 
 
 def none_older(case: Case) -> str:

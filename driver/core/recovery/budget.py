@@ -21,7 +21,7 @@ EARNS = 10
 """So many times what a restart costs a job has to get on to earn one: then it loses no more than a
 tenth by them, and to end it would lose all."""
 
-OURS = frozenset(
+NOT_USERS = frozenset(
     {
         *(Hypothesis.BLIND, Hypothesis.PAUSE, Hypothesis.POINT),
         *(Hypothesis.LINK, Hypothesis.NODE, Hypothesis.GROUP),
@@ -39,7 +39,7 @@ def payer(job: Job, fault: Fault, case: Case, table: Table, incident: Incident) 
     idle = idle and incident.faults > 1  # it has not got on since
     own = fault.own and not case.went_along and (case.alone or idle)
     script = own or case.fault is FaultClass.SAID
-    ours = table.chosen in OURS and not (script and table.act is Act.RESTART)
+    ours = table.chosen in NOT_USERS and not (script and table.act is Act.RESTART)
     if ours or fault.blame is Blame.INFRASTRUCTURE:
         return Blame.INFRASTRUCTURE
     again = table.chosen is None and bool(case.recurred) and not case.hang

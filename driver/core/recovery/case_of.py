@@ -24,7 +24,7 @@ from holdfast.protocol.faults import Blame, Kind, Weight
 from holdfast.telemetry.analysis import ends
 
 ENDS = frozenset({FaultClass.SAID, FaultClass.DIED})
-LEFT = book.MOVES | {Act.REPLACE}
+LEAVES = book.MOVES | {Act.REPLACE}
 """What is done about a node that is held to be behind a fault."""
 
 
@@ -183,7 +183,7 @@ def rate_of(turn: Turn, job: Job, kind: FaultClass, number: int, *, this: int = 
     since_s = max(until_s - book.HALF_LIFE_S, known_s)
     kinds = ENDS if kind in ENDS else {kind}
     faults = [each for each in job.facts if each.fault in kinds and each.about.version == number]
-    left = {each.about.node for each in job.facts if each.held_for and each.done in LEFT}
+    left = {each.about.node for each in job.facts if each.held_for and each.done in LEAVES}
     lately = sum(each.at_s > since_s for each in faults if each.about.node not in left)
     ran_s = min(job.ran_s(job.versions[at], turn.now), max(0.0, until_s - since_s))
     return Rate(lately + this, ran_s)

@@ -54,7 +54,7 @@ def _leave(turn: Turn, job: Job, fault: Fault, why: str) -> None:
     """The job goes on with it. People are told what they may do."""
     if bad_loss.replayed(job):
         turn.job(job.name, facts=bad_loss.in_vain(job))
-        fault = shows(fault, *fault.signs, signs.of_ladder(Hypothesis.USER))
+        fault = shows(fault, *fault.signs, signs.of_hypothesis(Hypothesis.USER))
     incidents.report(turn, replace(fault, summary=f"{fault.summary}. {_upper(why)}"), job=job.name)
 
 

@@ -97,7 +97,7 @@ def _users(fault: Fault, case: Case, table: Table, incident: Incident) -> Fault:
     stood still with its stack."""
     if table.chosen is not Hypothesis.USER or case.fault not in UNSAID:
         return fault
-    held = signs.of_ladder(Hypothesis.USER)
+    held = signs.of_hypothesis(Hypothesis.USER)
     return replace(shows(fault, held), traceback=_stack(fault, incident))
 
 

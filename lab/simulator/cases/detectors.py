@@ -9,10 +9,11 @@ import msgspec
 
 from holdfast.driver.core.state.model import Job
 from holdfast.driver.follow.feed import expectation
-from holdfast.driver.watch.standstill_limits import FACTOR, LONGEST_S
 from holdfast.lab.simulator.cases.trouble import Manner
 from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
 
+FACTOR, LONGEST_S = 4, 3_600.0
+"""Of `driver.watch.standstill_limits`, which earlier drivers that play these cases do not have."""
 LOST_S = 3.0
 """From the last heartbeat of a node until that and its neighbours' probes say that it is lost."""
 
