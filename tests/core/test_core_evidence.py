@@ -304,8 +304,9 @@ def test_what_followed_the_job_to_another_node_is_no_nodes() -> None:
     assert why(table, Hypothesis.NODE) == (False, "the same came at this place on another node")
 
 
-def test_what_came_at_this_place_on_another_node_at_another_site_clears_no_node() -> None:
-    elsewhere = past(NODES[5], site=Site(words="SIGBUS", step=12), done=Act.MOVE_COLD)
+@pytest.mark.parametrize("words", ["SIGBUS", HERE.words])
+def test_what_came_at_this_place_on_another_node_at_another_site_clears_no_node(words: str) -> None:
+    elsewhere = past(NODES[5], site=Site(words=words, step=12), done=Act.MOVE_COLD)
     table = judge(case(FaultClass.DIED, elsewhere, past(site=HERE)))
     assert why(table, Hypothesis.NODE)[0]
 

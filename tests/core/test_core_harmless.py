@@ -6,7 +6,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import events as e
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.job.move_on_suspicion import may_move
-from holdfast.driver.core.recovery.case_of import rate_of
+from holdfast.driver.core.recovery.case_of import rate_of, version_before
 from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.fact import (
     About,
@@ -419,3 +419,45 @@ def test_a_job_that_is_allowed_no_restart_is_not_started_with_the_version_before
     life.dies(2, signal=9, own_step=100)
     assert life.phase is Phase.FAILED
     assert [each.number for each in life.job.versions] == [1, 2]
+
+
+def test_code_of_one_node_that_crashes_on_the_next_as_well_accuses_none(training) -> None:
+    """At other steps each time: else jobs with one mistake, each under a name of its own, would
+    put a good node into quarantine."""
+    life = training(nodes=1, spare=4)
+    first = life.job.host
+    for step in range(2, 8):
+        life.now += 100
+        life.dies(0, signal=11, own_step=step)
+        accused = book.accusers(life.state.nodes[first].record.facts, life.now)
+        assert accused == (1 if step in (4, 5, 6) else 0), step
+        recovers(life)
+        life.progress(step)
+    assert life.job.host != first
+    assert life.blamed(first) == []
+
+
+def test_a_version_of_another_size_is_not_gone_back_to(training) -> None:
+    """It has as many ranks as the nodes that it holds now."""
+    life = training(nodes=3)
+    with_versions(life)
+    first, second = life.job.versions
+    assert version_before(life.job) == 1
+    wider = replace(first, plan=replace(first.plan, nodes=4))
+    assert version_before(replace(life.job, versions=(wider, second))) is None
+
+
+def test_what_was_proved_of_a_node_stays_where_a_fault_followed_the_job(training) -> None:
+    """And what a person said of it."""
+    life = training(nodes=3, spare=2)
+    for _ in range(3):
+        life.dies(2, signal=11, own_step=40)
+        recovers(life)
+    node = life.state.nodes["n1"]
+    accused = next(each for each in node.record.facts if each.bearing is Bearing.ACCUSES)
+    proved = replace(accused, bearing=Bearing.CONVICTS)
+    said = replace(accused, by="alice")
+    node = replace(node, record=replace(node.record, facts=(accused, proved, said)))
+    life.state = replace(life.state, nodes={**life.state.nodes, "n1": node})
+    life.dies(2, signal=11, own_step=40)
+    assert life.state.nodes["n1"].record.facts == (proved, said)

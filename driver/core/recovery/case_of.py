@@ -97,8 +97,10 @@ def _past(turn: Turn, job: Job, kind: FaultClass) -> tuple[Fact, ...]:
 
 
 def _cleared_since(turn: Turn, node: OfNode | None) -> bool:
-    now = None if node is None else machine(turn, node.name)
-    return now is not None and now != node and now == replace(node, cleared=now.cleared)
+    now = machine(turn, node.name) if node is not None else None
+    if node is None or now is None:
+        return False
+    return now.machine == node.machine and now.cleared != node.cleared
 
 
 def _named(turn: Turn, job: Job, fault: Fault) -> OfNode | None:
