@@ -202,9 +202,11 @@ def test_what_came_on_its_node_elsewhere_too_asks_no_other_place(
 NOWHERE = Ways(acts=frozenset({Act.RESTART, Act.GIVE_UP}))
 
 
-def went_along(*more: Fact, ways: Ways = NOWHERE) -> Table:
+def went_along(*more: Fact, ways: Ways = NOWHERE, soon: bool = False) -> Table:
     asked = past(site=HERE, done=Act.SWAP, held_for=Hypothesis.NODE, place=2)
-    return judge(case(FaultClass.DIED, past(site=HERE, place=2), asked, *more, ways=ways))
+    return judge(
+        case(FaultClass.DIED, past(site=HERE, place=2), asked, *more, ways=ways, soon=soon)
+    )
 
 
 def test_what_went_along_with_its_node_to_another_place_is_not_the_scripts() -> None:
@@ -223,6 +225,11 @@ def test_a_job_that_cannot_do_without_the_node_that_it_went_along_with_ends_for_
 def test_a_node_that_it_went_along_with_is_left_where_another_is_to_be_had() -> None:
     ways = Ways(acts=NOWHERE.acts | {Act.MOVE_COLD})
     assert chosen(went_along(past(site=HERE), ways=ways)) == (Hypothesis.NODE, Act.MOVE_COLD)
+
+
+def test_a_job_that_will_soon_do_without_the_node_does_not_end_for_it() -> None:
+    table = went_along(past(site=HERE), soon=True)
+    assert chosen(table) == (Hypothesis.NODE, Act.RESTART)
 
 
 def test_what_came_on_other_nodes_too_ends_no_job_for_one_of_them() -> None:

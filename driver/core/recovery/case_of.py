@@ -49,6 +49,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         shown=fault.node is None,
         assumed=bool(fault.place) and fault.kind in STANDSTILLS,
         place=job.places.index(node.name) if node and node.name in job.places else None,
+        soon=_soon(turn, job, node),
         restored=job.restore is not None,
         scratch=not known_points.older(job),
         retention=job.plan.task.retention if job.plan.task.store_url else 0,
@@ -136,6 +137,14 @@ def _fallback(turn: Turn, job: Job, fault: Fault) -> Act | None:
 def _refused(job: Job, fault: Fault) -> str:
     """Of memory. What a store has may be read well on another node."""
     return fault.summary if fault.kind is Kind.CHECKPOINT_CORRUPT and from_memory(job) else ""
+
+
+def _soon(turn: Turn, job: Job, node: OfNode | None) -> bool:
+    """Whether another node is on its way back that its place could move to."""
+    if node is None:
+        return False
+    known = candidates.unwanted(turn, job, without=node.name)
+    return any(each not in known for each in turn.census.coming(turn.now))
 
 
 def _acquitted(turn: Turn, node: str) -> bool:
