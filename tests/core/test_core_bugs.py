@@ -84,6 +84,34 @@ CAUGHT_BY = {
 """The rule that each bug breaks. A patch that no longer applies has to be made anew."""
 
 CAUGHT_BY_TEST = {
+    "another-machine-is-not-had-again": (
+        "test_core_harmless.py::"
+        "test_a_job_may_have_another_machine_under_the_name_of_one_that_it_left"
+    ),
+    "what-a-person-cleared-is-another-node": (
+        "test_core_harmless.py::"
+        "test_what_came_before_a_person_cleared_a_node_is_not_taken_for_another_nodes"
+    ),
+    "a-version-that-was-left-is-forgotten": (
+        "test_core_harmless.py::test_what_a_month_of_faults_does_not_make_forgotten"
+    ),
+    "one-node-code-accuses-each-node": (
+        "test_core_harmless.py::test_code_of_one_node_that_crashes_on_the_next_as_well_accuses_none"
+    ),
+    "no-restart-allowed-one-is-tried": (
+        "test_core_harmless.py::"
+        "test_a_job_that_is_allowed_no_restart_is_not_started_with_the_version_before"
+    ),
+    "a-version-of-another-size-is-taken": (
+        "test_core_harmless.py::test_a_version_of_another_size_is_not_gone_back_to"
+    ),
+    "what-was-proved-is-taken-back": (
+        "test_core_harmless.py::test_what_was_proved_of_a_node_stays_where_a_fault_followed_the_job"
+    ),
+    "the-same-signal-elsewhere-clears-a-node": (
+        "test_core_evidence.py::"
+        "test_what_came_at_this_place_on_another_node_at_another_site_clears_no_node"
+    ),
     "a-fault-is-of-the-newest-version": (
         "test_core_harmless.py::"
         "test_a_fault_is_of_the_version_that_ran_and_not_of_one_that_has_yet_to_run"

@@ -5,10 +5,21 @@ from msgspec.structs import replace
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.evidence import book
+from holdfast.driver.core.job.move_on_suspicion import may_move
+from holdfast.driver.core.recovery.case_of import rate_of, version_before
 from holdfast.driver.core.state.census import Census
-from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClass, Hypothesis
+from holdfast.driver.core.state.fact import (
+    About,
+    Act,
+    Bearing,
+    Fact,
+    FaultClass,
+    Hypothesis,
+    OfVersion,
+)
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.versions import Version
+from holdfast.driver.core.turn import Turn
 from holdfast.protocol.faults import Blame
 
 HOUR = e.Budget(restarts=1, window_s=3_600)
@@ -225,9 +236,9 @@ def test_after_a_lemon_a_fault_that_passes_is_no_other_nodes(training, nodes) ->
     assert len(life.moved) == 1
 
 
-def edited(training, *, nodes: int, spare: int):
+def edited(training, *, nodes: int, spare: int, restarts: int = 30):
     """A job that ran well for three days, then a person gave it another version."""
-    budget = e.Budget(restarts=30, window_s=3_600)
+    budget = e.Budget(restarts=restarts, window_s=3_600)
     life = training(nodes=nodes, spare=spare, ranks_per_node=1, infrastructure=budget)
     life.now += 3 * book.DAY_S
     life.do(e.SuspendRequested(job="job"))
@@ -344,3 +355,109 @@ def test_what_befell_another_machine_of_the_name_says_nothing_of_this_one(traini
     life.census = Census()
     life.dies(2, signal=11, own_step=500)
     assert life.incident.table.chosen is Hypothesis.PASSING
+
+
+def test_what_came_before_a_person_cleared_a_node_is_not_taken_for_another_nodes(training) -> None:
+    """Its cable was replaced in vain: the node is left, and the script is not blamed."""
+    life = training(nodes=3, spare=1, infrastructure=e.Budget(restarts=30, window_s=3_600))
+    life.dies(2, signal=11, own_step=40)
+    recovers(life)
+    life.do(e.NodeFactTold(node="n1", words="cable replaced", says="clears"))
+    while "n1" in life.job.places:
+        life.dies(2, signal=11, own_step=40)
+        recovers(life)
+    assert life.phase is Phase.RUNNING
+    assert life.moved == ["n1"]
+    assert "on another node" not in str(life.state.incidents)
+
+
+def test_a_job_may_have_another_machine_under_the_name_of_one_that_it_left(training) -> None:
+    life = training(nodes=3, spare=1)
+    life.do(e.NodeAppeared(node="n1", machine="first"))
+    for _ in range(3):
+        life.dies(2, signal=11, own_step=40)
+        recovers(life)
+    assert life.moved == ["n1"]
+    life.do(e.NodeReleased(node="n1"))
+    assert not may_move(Turn(life.state, life.now, life.policy), life.job, "n2")
+    life.do(e.NodeAppeared(node="n1", machine="another"))
+    assert may_move(Turn(life.state, life.now, life.policy), life.job, "n2")
+
+
+def noted(life, *, done: Act = Act.RESTART, by: str = "", **more: object) -> Fact:
+    """Of its second version, by no node."""
+    about = About(job="job", version=2)
+    one = replace(fault(life, "n1", 0.0), about=about, done=done, by=by, **more)
+    return replace(one, subject=OfVersion(job="job", number=2))
+
+
+def test_what_a_month_of_faults_does_not_make_forgotten(training) -> None:
+    """That a version was left for its faults, and what people said for or against one."""
+    life = training(nodes=2)
+    left = noted(life, done=Act.VERSION_BEFORE)
+    said = noted(life, by="alice", bearing=Bearing.ACQUITS, fault=None)
+    idle = noted(life, by="alice", fault=None)
+    many = [replace(left, done=Act.RESTART, at_s=life.now + 60 * k) for k in range(book.KEPT)]
+    soon, late = life.now + book.DAY_S, life.now + 60 * book.DAY_S
+    for now in (soon, late):
+        facts = book.kept((left, said, idle, *many), now)
+        assert [each for each in facts if each not in many] == [left, said]
+
+
+def test_who_left_a_link_has_not_left_all_that_names_no_node(training) -> None:
+    life = training(nodes=2)
+    with_versions(life)
+    moved = noted(life, done=Act.MOVE_COLD, held_for=Hypothesis.LINK)
+    life.state.jobs["job"] = replace(life.job, facts=(moved, noted(life)))
+    life.now += 60
+    turn = Turn(life.state, life.now, life.policy)
+    assert rate_of(turn, life.job, FaultClass.DIED, 2).faults == 1
+
+
+def test_a_job_that_is_allowed_no_restart_is_not_started_with_the_version_before(training) -> None:
+    life = edited(training, nodes=4, spare=1, restarts=0)
+    life.dies(2, signal=9, own_step=100)
+    assert life.phase is Phase.FAILED
+    assert [each.number for each in life.job.versions] == [1, 2]
+
+
+def test_code_of_one_node_that_crashes_on_the_next_as_well_accuses_none(training) -> None:
+    """At other steps each time: else jobs with one mistake, each under a name of its own, would
+    put a good node into quarantine."""
+    life = training(nodes=1, spare=4)
+    first = life.job.host
+    for step in range(2, 8):
+        life.now += 100
+        life.dies(0, signal=11, own_step=step)
+        accused = book.accusers(life.state.nodes[first].record.facts, life.now)
+        assert accused == (1 if step in (4, 5, 6) else 0), step
+        recovers(life)
+        life.progress(step)
+    assert life.job.host != first
+    assert life.blamed(first) == []
+
+
+def test_a_version_of_another_size_is_not_gone_back_to(training) -> None:
+    """It has as many ranks as the nodes that it holds now."""
+    life = training(nodes=3)
+    with_versions(life)
+    first, second = life.job.versions
+    assert version_before(life.job) == 1
+    wider = replace(first, plan=replace(first.plan, nodes=4))
+    assert version_before(replace(life.job, versions=(wider, second))) is None
+
+
+def test_what_was_proved_of_a_node_stays_where_a_fault_followed_the_job(training) -> None:
+    """And what a person said of it."""
+    life = training(nodes=3, spare=2)
+    for _ in range(3):
+        life.dies(2, signal=11, own_step=40)
+        recovers(life)
+    node = life.state.nodes["n1"]
+    accused = next(each for each in node.record.facts if each.bearing is Bearing.ACCUSES)
+    proved = replace(accused, bearing=Bearing.CONVICTS)
+    said = replace(accused, by="alice")
+    node = replace(node, record=replace(node.record, facts=(accused, proved, said)))
+    life.state = replace(life.state, nodes={**life.state.nodes, "n1": node})
+    life.dies(2, signal=11, own_step=40)
+    assert life.state.nodes["n1"].record.facts == (proved, said)

@@ -31,7 +31,7 @@ def place(*, stood: bool = True, places: tuple[str, ...] = ("n0", "n1", "n2", "n
         layout=SimpleNamespace(nodes=4),
         places=places,
     )
-    turn: Any = SimpleNamespace(now=NOW)
+    turn: Any = SimpleNamespace(now=NOW, nodes={})
     fault = Fault(kind=Kind.NO_PROGRESS, weight=Weight.RESTART, summary="")
     return placed(turn, job, fault).place
 

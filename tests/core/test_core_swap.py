@@ -170,3 +170,18 @@ def test_a_place_of_the_same_rack_is_taken_first(life) -> None:
     changed = [(a, b) for a, b in zip(before, life.job.places, strict=True) if a != b]
     assert len(changed) == 2
     assert all(rack[a] == rack[b] for a, b in changed)
+
+
+def test_who_cannot_leave_its_node_yet_waits_for_one_that_is_on_its_way_back(training) -> None:
+    """It starts again, within its budget, and leaves once the other is free."""
+    life = training(nodes=3, spare=1, task=STORING)
+    life.submit("other", nodes=1, ranks_per_node=1)
+    life.answer("other")
+    life.do(e.StopRequested(job="other"))
+    life.answer("other")
+    for rank in (2, 2, 4, 4):
+        dies_at_7(life, rank)
+    assert (life.phase, life.moved) == (Phase.RUNNING, [])
+    life.do(e.NodeReleased(node="n3"))
+    dies_at_7(life, 4)
+    assert (life.phase, life.moved) == (Phase.RUNNING, ["n1"])

@@ -11,7 +11,7 @@ from math import inf, log2
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.state.fact import Act, Bearing, Fact, OfLink, OfNode, Site
+from holdfast.driver.core.state.fact import Act, Bearing, Fact, OfLink, OfNode, OfVersion, Site
 from holdfast.driver.core.state.node import Node
 from holdfast.protocol.faults import Blame
 
@@ -67,7 +67,8 @@ def behind(site: Site, now: float) -> bool:
 
 def kept(facts: Iterable[Fact], now: float, *, paid_s: float = 0.0) -> tuple[Fact, ...]:
     """Without what has decayed, and no more than one subject keeps. What convicts a node has no
-    age: it stands until a test or a person takes it back. What was paid counts for `paid_s`, the
+    age: it stands until a test or a person takes it back. Nor has it that a version was left for
+    its faults, or what people said for or against one. What was paid counts for `paid_s`, the
     longest window of its budgets."""
     known, since_s = list(facts), now - paid_s
     standing = [fact for fact in known if _stands(fact, since_s)][-KEPT_STANDING:]
@@ -84,7 +85,14 @@ def known_since_s(facts: Sequence[Fact], now: float, paid_s: float) -> float:
 
 def _stands(fact: Fact, since_s: float) -> bool:
     paid = fact.payer is not None and not fact.earned and fact.at_s > since_s
-    return paid or (fact.bearing is Bearing.CONVICTS and isinstance(fact.subject, OfNode))
+    return paid or _has_no_age(fact)
+
+
+def _has_no_age(fact: Fact) -> bool:
+    if isinstance(fact.subject, OfVersion):
+        said = bool(fact.by) and fact.bearing is not Bearing.CONTEXT
+        return said or fact.done is Act.VERSION_BEFORE
+    return fact.bearing is Bearing.CONVICTS and isinstance(fact.subject, OfNode)
 
 
 # ---------------------------------------------------------------- what is asked of them

@@ -78,6 +78,7 @@ class Case(Value, frozen=True):
     shown: bool = False  # it only showed there: nothing says that it is the node
     assumed: bool = False  # nor that it showed there: only faults before it did
     place: int | None = None  # of that node in the job
+    soon: bool = False  # another node is on its way back, and may take its place then
     still_used: frozenset[str] = frozenset()  # nodes of past faults that the job has still
     restored: bool = False  # ranks had started from a restore point
     scratch: bool = False  # and older than that is only the beginning

@@ -185,8 +185,9 @@ def _may_be_the_place(case: Case) -> bool:
 
 def cornered(case: Case) -> bool:
     """Whether it went along with its node to another place, and all of it came on that node: where
-    the job may have no other it dies there whenever it is started."""
-    return case.went_along and case.all_on_node and len(case.recurred) >= USERS_DIED
+    the job may have no other, soon either, it dies there whenever it is started."""
+    again = case.all_on_node and len(case.recurred) >= USERS_DIED
+    return case.went_along and again and not case.soon
 
 
 def _may_be_found(case: Case) -> bool:

@@ -113,12 +113,13 @@ class Nearest:
 def moved_off(turn: Turn, job: Job) -> frozenset[str]:
     """Nodes that it left lately without proof against them, see `move_on_suspicion`."""
     left = book.moved_off(job.facts, turn.now)
-    return frozenset(each.name for each in left if not _cleared_since(turn, each))
+    return frozenset(each.name for each in left if not _void(turn, each))
 
 
-def _cleared_since(turn: Turn, left: OfNode) -> bool:
+def _void(turn: Turn, left: OfNode) -> bool:
+    """Whether another machine has its name, or people have cleared it since."""
     node = turn.nodes.get(left.name)
-    return node is not None and node.record.cleared != left.cleared
+    return node is not None and node.subject != left
 
 
 def unwanted(turn: Turn, job: Job, *, without: str = "") -> frozenset[str]:

@@ -32,7 +32,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
     """The fault, the facts, and what may be done."""
     kind, node = class_of(fault), _named(turn, job, fault)
     number = job.running.number
-    past = tuple(each for each in job.facts if _alike(each, kind, number, turn.now))
+    past = _past(turn, job, kind)
     named, before = (node, *(fact.about.node for fact in past)), version_before(job)
     cost_s = case.measured_s(turn.incidents.values())
     return Case(
@@ -49,6 +49,7 @@ def case_of(turn: Turn, job: Job, fault: Fault) -> Case:
         shown=fault.node is None,
         assumed=bool(fault.place) and fault.kind in STANDSTILLS,
         place=job.places.index(node.name) if node and node.name in job.places else None,
+        soon=_soon(turn, job, node),
         restored=job.restore is not None,
         scratch=not known_points.older(job),
         retention=job.plan.task.retention if job.plan.task.store_url else 0,
@@ -79,17 +80,28 @@ def placed(turn: Turn, job: Job, fault: Fault) -> Fault:
     held to be on that node, too, though it says nothing against it."""
     if fault.kind not in STANDSTILLS or fault.node or fault.place or fault.doubt:
         return fault
-    kind, number = class_of(fault), job.running.number
-    past = (each for each in job.facts if _alike(each, kind, number, turn.now) and each.stood)
+    past = (each for each in _past(turn, job, class_of(fault)) if each.stood)
     named = [node for fact in past if (node := fact.about.named) is not None]
     node = same.usual(named, job.layout.nodes)
     there = node is not None and node.name in job.places
     return replace(fault, place=node.name) if node is not None and there else fault
 
 
-def _alike(fact: Fact, kind: FaultClass, version: int, now: float) -> bool:
-    """What is older than its half-life counts no more, though it is known still."""
-    return fact.fault is kind and fact.about.version == version and book.counts(fact, now)
+def _past(turn: Turn, job: Job, kind: FaultClass) -> tuple[Fact, ...]:
+    """Earlier faults of the class and version. What is older than its half-life counts no more,
+    though it is known still, and what came on a machine that people have cleared since is void: it
+    is no sign of that machine, nor of another one."""
+    number, now = job.running.number, turn.now
+    own = (each for each in job.facts if each.fault is kind and each.about.version == number)
+    lately = (each for each in own if book.counts(each, now))
+    return tuple(each for each in lately if not _cleared_since(turn, each.about.node))
+
+
+def _cleared_since(turn: Turn, node: OfNode | None) -> bool:
+    now = machine(turn, node.name) if node is not None else None
+    if node is None or now is None:
+        return False
+    return now.machine == node.machine and now.cleared != node.cleared
 
 
 def _named(turn: Turn, job: Job, fault: Fault) -> OfNode | None:
@@ -125,6 +137,14 @@ def _fallback(turn: Turn, job: Job, fault: Fault) -> Act | None:
 def _refused(job: Job, fault: Fault) -> str:
     """Of memory. What a store has may be read well on another node."""
     return fault.summary if fault.kind is Kind.CHECKPOINT_CORRUPT and from_memory(job) else ""
+
+
+def _soon(turn: Turn, job: Job, node: OfNode | None) -> bool:
+    """Whether another node is on its way back that its place could move to."""
+    if node is None:
+        return False
+    known = candidates.unwanted(turn, job, without=node.name)
+    return any(each not in known for each in turn.census.coming(turn.now))
 
 
 def _acquitted(turn: Turn, node: str) -> bool:
@@ -183,8 +203,10 @@ def rate_of(turn: Turn, job: Job, kind: FaultClass, number: int, *, this: int = 
     since_s = max(until_s - book.HALF_LIFE_S, known_s)
     kinds = ENDS if kind in ENDS else {kind}
     faults = [each for each in job.facts if each.fault in kinds and each.about.version == number]
-    left = {each.about.node for each in job.facts if each.held_for and each.done in LEAVES}
-    lately = sum(each.at_s > since_s for each in faults if each.about.node not in left)
+    named = [each for each in job.facts if each.about.node is not None]
+    left = {each.about.node for each in named if each.held_for and each.done in LEAVES}
+    stayed = [each for each in faults if each.done not in LEAVES and each.about.node not in left]
+    lately = sum(each.at_s > since_s for each in stayed)
     ran_s = min(job.ran_s(job.versions[at], turn.now), max(0.0, until_s - since_s))
     return Rate(lately + this, ran_s)
 

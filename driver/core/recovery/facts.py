@@ -3,11 +3,11 @@
 Called by `recover`, and when a job gets further than ever. Pure.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.evidence import book
+from holdfast.driver.core.evidence import book, same
 from holdfast.driver.core.evidence.case import Case
 from holdfast.driver.core.state.fact import (
     About,
@@ -82,18 +82,37 @@ def withdraw(turn: Turn, job: Job, case: Case) -> None:
         for fact in case.past
         if fact.done in ASKED and fact.about.node is not None and _is_same(fact, case)
     }
-    site = case.site
-    for name in sorted(left & turn.nodes.keys()):
+    _take_back(turn, left, lambda fact: _put_down(fact, job.name) and _at(case.site, fact))
+    number = job.running.number
+    _take_back(
+        turn,
+        _no_longer_out(case),
+        lambda fact: (
+            _put_down(fact, job.name) and (fact.about.version, fact.fault) == (number, case.fault)
+        ),
+    )
+
+
+def _no_longer_out(case: Case) -> set[str]:
+    """Nodes that a job of one node had, and that have no more of its faults than the next: they go
+    with it, at whatever site."""
+    named = case.named if case.nodes == 1 else []
+    out = {node for node in named if same.stands_out(named.count(node), len(named), 1)}
+    return {node.name for node in named if node != case.node} - {node.name for node in out}
+
+
+def _take_back(turn: Turn, nodes: Set[str], put_down: Callable[[Fact], bool]) -> None:
+    for name in sorted(nodes & turn.nodes.keys()):
         record = turn.nodes[name].record
-        facts = tuple(each for each in record.facts if not _put_down(each, job.name, site))
+        facts = tuple(each for each in record.facts if not put_down(each))
         if facts != record.facts:
             turn.set_record(name, replace(record, facts=facts))
 
 
-def _put_down(fact: Fact, job: str, site: Site | None) -> bool:
-    """Whether it was put down to its node for a fault of the job at this site, and not proved."""
+def _put_down(fact: Fact, job: str) -> bool:
+    """Whether it was put down to its node for a fault of the job, and not proved."""
     guessed = fact.bearing in (Bearing.ACCUSES, Bearing.CONTEXT) and not fact.by
-    return guessed and fact.about.job == job and _at(site, fact)
+    return guessed and fact.about.job == job
 
 
 def _is_same(fact: Fact, case: Case) -> bool:
