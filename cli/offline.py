@@ -92,7 +92,9 @@ class Recorded:
     def worst(self, most: int) -> dict[str, Any]:
         from holdfast.driver.adapters.rest.worst import worst_of
 
-        return _plain(worst_of(self._state, now=self._now_s, most=most))
+        found = _plain(worst_of(self._state, now=self._now_s, most=most))
+        nodes = [{**node, "state": self._now_of(node["state"])} for node in found["nodes"]]
+        return {**found, "nodes": nodes}
 
     def digest(self, since_s: float) -> dict[str, Any]:
         from holdfast.driver.adapters.rest.digests import digest_view
@@ -187,7 +189,7 @@ class Recorded:
             told = telling.why_node(self._journal, self._state, node, now=now, over=over)
             return _plain(told)
         job = self._state.jobs[self._meant(name, kind="job or node")]
-        return _plain(telling.why_job(self._journal, self._state, job, now=self._now))
+        return _plain(telling.why_job(self._journal, self._state, job, now=self._now_s))
 
     def goodput(self, job: str) -> dict[str, Any]:
         """Until the driver's last entry: what a job did after that nobody saw."""

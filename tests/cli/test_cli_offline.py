@@ -11,11 +11,13 @@ from msgspec.structs import replace
 from holdfast.cli.offline import Recorded
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core.events import Plan, Ticked
-from holdfast.driver.core.state.fact import About, Bearing, Fact, FaultClass, OfLink
+from holdfast.driver.core.state.fact import About, Bearing, Fact, FaultClass, OfLink, OfPoint
 from holdfast.driver.core.state.model import Phase, State
-from holdfast.driver.core.state.node import Node, Record
+from holdfast.driver.core.state.node import Here, Node, Record
+from holdfast.driver.core.state.restore_point import Where
 from holdfast.driver.formats.encode import encode
 from holdfast.driver.ports import Entry
+from holdfast.keeper.state import state_path
 from holdfast.kit.clock import SystemClock
 from holdfast.protocol.messages import Task
 from holdfast.protocol.paths import RunPaths
@@ -70,6 +72,23 @@ async def test_what_it_held_against_a_node_is_as_old_as_it_is_now(ended: Ended) 
     known = replace(node, record=Record(facts=(fact,)))
     told = (await ended.with_state(State(nodes={"n1": known}))).why("n1")["details"]
     assert any("accuses it: rank-crashed, 2 hours ago" in line for line in told), told
+
+
+async def test_what_it_held_against_a_job_is_as_old_as_it_is_now(ended: Ended) -> None:
+    point = OfPoint(job="speech", step=7, epoch=1, where=Where.MEMORY)
+    fact = Fact(subject=point, what="rank 0 died of it", bearing=Bearing.CONVICTS, at_s=60.0)
+    over = replace(made_job("speech", PLAN), phase=Phase.SUCCEEDED, since_s=60.0, facts=(fact,))
+    told = (await ended.with_state(State(jobs={"speech": over}))).why("speech")["details"]
+    assert any("rank 0 died of it, 2 hours ago" in line for line in told), told
+
+
+async def test_the_worst_nodes_of_this_machine_have_ended_with_it(ended: Ended) -> None:
+    node = Node(name="n1", presence=Here())
+    fact = Fact(subject=node.subject, what="rank-crashed", bearing=Bearing.CONTEXT, at_s=60.0)
+    state_path(ended.root).touch()
+    recorded = await ended.with_state(State(nodes={"n1": replace(node, record=Record(facts=(fact,)))}))
+    (worst,), (listed,) = recorded.worst(3)["nodes"], recorded.nodes()
+    assert worst["state"] == listed["state"] == "ended"
 
 
 async def test_what_a_job_was_at_lasted_until_its_driver_ended(ended: Ended) -> None:
