@@ -240,10 +240,16 @@ def _strikes_told(count: int) -> str:
 
 
 def _strike(state: State, node: Node, at_s: float) -> str:
-    """The newest incident that was open then and names the node."""
+    """The newest incident that was open then and names the node; of one that began with a fault of
+    another node that is said, for what the node had came of it or after it."""
     known = sorted(state.incidents.values(), key=lambda each: each.id, reverse=True)
     about = (each for each in known if node.name in (each.node, *each.nodes))
-    return next((each.summary for each in about if each.found_s <= at_s), "")
+    found = next((each for each in about if each.found_s <= at_s), None)
+    if found is None:
+        return ""
+    if found.node in (None, node.name):
+        return found.summary
+    return f"what followed in incident {found.id} ({found.summary})"
 
 
 def _incidents_of(state: State, node: Node, entries: Sequence[Entry]) -> list[str]:
