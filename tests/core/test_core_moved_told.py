@@ -25,9 +25,10 @@ the script | closed |  | no sign of it: nothing came at this place before
 likely host: it comes on one node, more than by chance
 """
 MIND = """
-It may be used: that a job left it is no verdict, and is taken back where the same comes again at
-its place on another node. 3 accusers within 7 days, or a failed test, put it into quarantine; the
-last accusation is forgotten after 28 days, or when a person says so: holdfast fact n1 "…" --clears
+It may be used: that a job suspects or left it is no verdict, and is taken back where the same comes
+again at its place on another node. 3 accusers (people, and versions of jobs, of one job at most 2)
+within 7 days, or a failed test, put it into quarantine; the last accusation is forgotten after 28
+days, or when a person says so: holdfast fact n1 "…" --clears
 """
 
 

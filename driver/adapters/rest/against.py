@@ -137,9 +137,10 @@ def mind(node: Node, now: float, again: str) -> str:
     if not left:
         return ""
     return (
-        f"It may be used: that a job left it is no verdict, and is taken back where the same comes "
-        f"again at its place on another node. {book.ACCUSERS} accusers within "
-        f"{span(book.HALF_LIFE_S)}, or a failed test, put it into quarantine; the last accusation "
+        "It may be used: that a job suspects or left it is no verdict, and is taken back where "
+        f"the same comes again at its place on another node. {book.ACCUSERS} accusers (people, and versions "
+        f"of jobs, of one job at most {book.OF_ONE_JOB}) within {span(book.HALF_LIFE_S)}, or a "
+        "failed test, put it into quarantine; the last accusation "
         f"is forgotten after {span(book.FORGOTTEN_S)}, or when a person says so: {_clears(node)}"
     )
 
