@@ -86,7 +86,8 @@ async def test_the_worst_nodes_of_this_machine_have_ended_with_it(ended: Ended) 
     node = Node(name="n1", presence=Here())
     fact = Fact(subject=node.subject, what="rank-crashed", bearing=Bearing.CONTEXT, at_s=60.0)
     state_path(ended.root).touch()
-    recorded = await ended.with_state(State(nodes={"n1": replace(node, record=Record(facts=(fact,)))}))
+    known = replace(node, record=Record(facts=(fact,)))
+    recorded = await ended.with_state(State(nodes={"n1": known}))
     (worst,), (listed,) = recorded.worst(3)["nodes"], recorded.nodes()
     assert worst["state"] == listed["state"] == "ended"
 

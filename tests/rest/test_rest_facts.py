@@ -78,7 +78,12 @@ def why(node: Node, *jobs: Any) -> Why:
         ),
         (
             node(accused(1.0)),
-            ("It may be used", "of one job at most 2) within 7 days", "forgotten after 28 days", CLEAR),
+            (
+                "It may be used",
+                "one job at most 2) within 7 days",
+                "forgotten after 28 days",
+                CLEAR,
+            ),
         ),
     ],
     ids=["tested", "untested", "low", "a person's", "untestable", "suspect", "left"],

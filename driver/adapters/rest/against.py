@@ -138,9 +138,9 @@ def mind(node: Node, now: float, again: str) -> str:
         return ""
     return (
         "It may be used: that a job suspects or left it is no verdict, and is taken back where "
-        f"the same comes again at its place on another node. {book.ACCUSERS} accusers (people, and versions "
-        f"of jobs, of one job at most {book.OF_ONE_JOB}) within {span(book.HALF_LIFE_S)}, or a "
-        "failed test, put it into quarantine; the last accusation "
+        f"the same comes again at its place on another node. {book.ACCUSERS} accusers (people, "
+        f"and versions of jobs, of one job at most {book.OF_ONE_JOB}) within "
+        f"{span(book.HALF_LIFE_S)}, or a failed test, put it into quarantine; the last accusation "
         f"is forgotten after {span(book.FORGOTTEN_S)}, or when a person says so: {_clears(node)}"
     )
 
