@@ -194,7 +194,7 @@ class Recorded:
             mind = against.mind_once_over(self._state, node, now)
             return {**told, "mind": mind} if self._local else told
         job = self._state.jobs[self._meant(name, kind="job or node")]
-        return _plain(telling.why_job(self._journal, self._state, job, now=self._now))
+        return _plain(telling.why_job(self._journal, self._state, job, now=self._now_s))
 
     def goodput(self, job: str) -> dict[str, Any]:
         """Until the driver's last entry: what a job did after that nobody saw."""

@@ -61,7 +61,7 @@ def choice(rows: Sequence[Mapping[str, Any]]) -> str:
         return "Its restarts were used up: what is open was not tried any more."
     if chosen is None:
         return "Nothing is left open: its ranks are started again as often as the budget allows."
-    return "The evidence was plain: what else is open was not tried first." if earlier else ""
+    return "Its restarts were used up: what is open before it was not tried." if earlier else ""
 
 
 def _cost(row: Mapping[str, Any]) -> str:

@@ -110,7 +110,7 @@ def test_it_says_so_where_nothing_is_left_open_or_nothing_was_judged(
     *_, legend, _, choice = capsys.readouterr().out.splitlines()
     assert (legend, choice.partition(":")[0]) == ("(closed is not tried)", "Nothing is left open")
     hypotheses.show(chosen("version"))
-    assert "The evidence was plain" in capsys.readouterr().out
+    assert "used up: what is open before it was not tried." in capsys.readouterr().out
     stays = [{**row, "act": row["act"] and "restart"} for row in chosen("version")]
     hypotheses.show(stays)
     assert "no other node may cure" in capsys.readouterr().out.splitlines()[-1]

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 from holdfast.cli.offline import Recorded
 from holdfast.driver.adapters.sql.sqlite import open_sqlite
 from holdfast.driver.core.events import Plan, Ticked
-from holdfast.driver.core.state.fact import About, Bearing, Fact, FaultClass, OfLink
+from holdfast.driver.core.state.fact import About, Bearing, Fact, FaultClass, OfLink, OfPoint
 from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.core.state.node import ExamSetup, Node, Quarantined, Record
+from holdfast.driver.core.state.restore_point import Where
 from holdfast.driver.formats.encode import encode
 from holdfast.driver.ports import Entry
 from holdfast.keeper.state import state_path
@@ -89,6 +90,14 @@ async def test_a_node_that_was_out_as_its_run_ended_waits_for_no_test(ended: End
     out = Node(name="n1", trust=Quarantined(why="bad", setup=ExamSetup(job="speech"), exam_s=90.0))
     mind = (await ended.with_state(State(nodes={"n1": out}))).why("n1")["mind"]
     assert mind.startswith("Another run begins with nothing against it")
+
+
+async def test_what_it_held_against_a_job_is_as_old_as_it_is_now(ended: Ended) -> None:
+    point = OfPoint(job="speech", step=7, epoch=1, where=Where.MEMORY)
+    fact = Fact(subject=point, what="rank 0 died of it", bearing=Bearing.CONVICTS, at_s=60.0)
+    over = replace(made_job("speech", PLAN), phase=Phase.SUCCEEDED, since_s=60.0, facts=(fact,))
+    told = (await ended.with_state(State(jobs={"speech": over}))).why("speech")["details"]
+    assert any("rank 0 died of it, 2 hours ago" in line for line in told), told
 
 
 async def test_what_a_job_was_at_lasted_until_its_driver_ended(ended: Ended) -> None:

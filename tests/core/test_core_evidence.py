@@ -145,6 +145,8 @@ def test_what_came_once_is_taken_for_passing(fault: FaultClass) -> None:
 
 def test_what_a_script_says_twice_at_one_site_is_the_scripts() -> None:
     table = judge(case(FaultClass.SAID, past(site=HERE)))
+    said = "2 of 2 faults came on n1, but not at several places of the script"
+    assert why(table, Hypothesis.NODE) == (False, said), "it is more than chance"
     assert chosen(table) == (Hypothesis.USER, Act.GIVE_UP)
     assert (
         table.why == "It ended in the same way twice after step 40: another restart would not help"

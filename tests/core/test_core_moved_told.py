@@ -27,9 +27,9 @@ likely host: it comes on one node, more than by chance
 """
 MIND = """
 It may be used: that a job left it is no verdict. What a job accuses it of is taken back where the
-same comes again at its place on another node. 3 accusers within 7 days, or a failed test, put it
-into quarantine; the last accusation is forgotten after 28 days, or when a person says so: holdfast
-fact n1 "…" --clears
+same comes again at its place on another node. 3 accusers (people, and versions of jobs, of one job
+at most 2) within 7 days, or a failed test, put it into quarantine; the last accusation is forgotten
+after 28 days, or when a person says so: holdfast fact n1 "…" --clears
 """
 ONCE_OVER = """
 Another run begins with nothing against it: what is held against it is in this run's folder alone. A

@@ -11,6 +11,7 @@ from tests.rest.test_rest_nodes import NODE, NODES
 from tests.rest.test_rest_why_node import FREE, Written
 
 from holdfast.driver.adapters.rest import against
+from holdfast.driver.adapters.rest.facts import checked_fact
 from holdfast.driver.adapters.rest.telling import Why, why_node
 from holdfast.driver.adapters.rest.worst import worst_of
 from holdfast.driver.core.events import Plan
@@ -19,6 +20,7 @@ from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, FaultClas
 from holdfast.driver.core.state.model import Phase, State
 from holdfast.driver.core.state.node import ExamSetup, Node, Quarantined, Record, Suspect
 from holdfast.protocol.messages import Task
+from holdfast.protocol.mistakes import BadDocument
 
 NOW_S = 10 * DAY_S
 RESTORE, CLEAR = 'holdfast nodes restore n0 --reason "…"', 'holdfast fact n0 "…" --clears'
@@ -76,7 +78,12 @@ def why(node: Node, *jobs: Any) -> Why:
         ),
         (
             node(accused(1.0)),
-            ("It may be used", "3 accusers within 7 days", "forgotten after 28 days", CLEAR),
+            (
+                "It may be used",
+                "one job at most 2) within 7 days",
+                "forgotten after 28 days",
+                CLEAR,
+            ),
         ),
     ],
     ids=["tested", "untested", "low", "a person's", "untestable", "suspect", "left"],
@@ -265,6 +272,8 @@ async def test_a_fact_of_a_job_is_of_one_of_its_versions(driver: Driver) -> None
         ({"words": "x", "version": 0}, "version"),
         ({"words": "x", "version": True}, "version"),
         ({"words": "x", "version": 10**23}, "version"),
+        ({"words": "x", "say": "clears"}, "say"),
+        ({"words": "x", "to": "node-2"}, "to"),
     ],
 )
 async def test_a_fact_that_is_none_is_refused_with_its_field(
@@ -275,6 +284,32 @@ async def test_a_fact_that_is_none_is_refused_with_its_field(
     assert answer.status_code == 422, answer.text
     assert [each["field"] for each in answer.json()["errors"]] == [field]
     assert answer.json()["errors"][0]["fix"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (None, "they are missing."),
+        (" ", "they are empty."),
+        (3, "3 is no text."),
+        ("\udcff", "they have half of a character."),
+    ],
+)
+def test_words_that_are_none_say_what_is_wrong(words: Any, said: str) -> None:
+    with pytest.raises(BadDocument) as refused:
+        checked_fact({"words": words})
+    assert [each.why for each in refused.value.mistakes] == [said]
+
+
+async def test_a_misspelt_field_does_not_make_a_note_of_what_was_to_clear(driver: Driver) -> None:
+    await driver.happened(*NODE)
+    body = {"words": "cable replaced", "say": "clears", "version": None}
+    answer = await driver.http.post(f"{NODES}/node-1/facts", json=body)
+    assert answer.status_code == 422, answer.text
+    (mistake,) = answer.json()["errors"]
+    assert mistake["why"] == "there is no field 'say' here."
+    details = (await driver.http.get(f"{NODES}/node-1/why")).json()["details"]
+    assert not any("cable replaced" in line for line in details)
 
 
 async def test_words_of_a_person_make_no_line_of_their_own(driver: Driver) -> None:

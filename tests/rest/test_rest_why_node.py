@@ -117,10 +117,25 @@ def test_a_strike_is_not_told_with_the_fault_of_another_node() -> None:
     )  # fmt: skip
     struck = replace(FREE, record=Record(facts=(STRUCK,)))
     later = replace(both, again_s=2.0, latest="rank 0 on n1 died again")
-    for incident, said in ((both, "rank 0 on n0 died"), (later, "14:02:01")):
+    for incident, said in (
+        (both, "rank 0 on n0 died"),
+        (later, "what followed in incident 1 (rank 0 on n1 died)"),
+    ):
         state = State(nodes={"n0": struck}, incidents={1: incident})
         told = why_node(Written([APPEARED]), state, struck, now=9.0).details  # type: ignore[arg-type]
         assert f"1 fault put down to it within 7 days: {said}" in told
+
+
+def test_a_strike_in_an_incident_of_another_node_is_not_told_as_that_nodes_fault() -> None:
+    struck = replace(FREE, record=Record(facts=(STRUCK,)))
+    fault = Incident(
+        id=1, opened=1, kind=Kind.RANK_CRASHED, blame=Blame.UNKNOWN, found_s=1.0, node="n1",
+        nodes=("n0", "n1"), summary="rank 3 on n1 died of SIGKILL", closed_s=2.0,
+    )  # fmt: skip
+    state = State(nodes={"n0": struck}, incidents={1: fault})
+    told = why_node(Written([APPEARED]), state, struck, now=9.0).details  # type: ignore[arg-type]
+    said = "what followed in incident 1 (rank 3 on n1 died of SIGKILL)"
+    assert f"1 fault put down to it within 7 days: {said}" in told
 
 
 def test_a_report_that_came_after_a_fault_does_not_hide_it() -> None:

@@ -156,7 +156,8 @@ def _thought_well_of(state: State, node: Node, now: float) -> str:
     verdict = ": that a job left it is no verdict" if left else ""
     return (
         f"It may be used{verdict}. What a job accuses it of is taken back where the same comes "
-        f"again at its place on another node. {book.ACCUSERS} accusers within "
+        f"again at its place on another node. {book.ACCUSERS} accusers (people, and "
+        f"versions of jobs, of one job at most {book.OF_ONE_JOB}) within "
         f"{span(book.HALF_LIFE_S)}, or a failed test, put it into quarantine; the last accusation "
         f"is forgotten after {span(book.FORGOTTEN_S)}, {says}"
     )

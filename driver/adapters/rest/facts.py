@@ -41,8 +41,9 @@ async def tell_of_node(
     """Tell what you know of the node: `says` accuses, clears (all before is void), or context.
     With `to`, the name of another node: of the link from this one to that."""
     body = await read_json(request)
-    told = checked_fact(body) | checked_end(body.get("to"))
     _without_version(body)
+    _only(body, NODE_FACT_SCHEMA)
+    told = checked_fact(body) | checked_end(body.get("to"))
     event = events.NodeFactTold(node=node, by=PERSON, **told)
     return await ask(control, node, event, key=key_of(key, "fact", node, told))
 
@@ -53,6 +54,7 @@ async def tell_of_job(
 ) -> Done:
     """Tell what you know of a version of the job, the newest where none is named."""
     body = await read_json(request)
+    _only(body, JOB_FACT_SCHEMA)
     told, version = checked_fact(body), checked_version(body.get("version"))
     event = events.JobFactTold(job=job, version=version, by=PERSON, **told)
     return await ask(control, job, event, key=key_of(key, "fact", job, told, version))
@@ -65,7 +67,7 @@ def checked_fact(body: Any) -> dict[str, Any]:
     mistakes = []
     if not (isinstance(words, str) and words.strip() and is_whole(words)):
         fix = f"Send a sentence of at most {admission.LONGEST_WORDS} characters as `words`."
-        mistakes.append(_mistake("words", words, "they say what is known, for whoever asks.", fix))
+        mistakes.append(_mistake("words", words, _no_words(words), fix))
     elif len(words) > admission.LONGEST_WORDS:
         why = f"they have {len(words):,} characters."
         fix = f"Use {admission.LONGEST_WORDS} at most."
@@ -76,6 +78,27 @@ def checked_fact(body: Any) -> dict[str, Any]:
     if mistakes:
         raise BadDocument(mistakes)
     return {"words": " ".join(str(words).split()), "says": says}
+
+
+def _no_words(words: Any) -> str:
+    if words is None:
+        return "they are missing."
+    if not isinstance(words, str):
+        return f"{shown(words)} is no text."
+    return "they have half of a character." if words.strip() else "they are empty."
+
+
+def _only(body: Any, schema: dict[str, Any]) -> None:
+    """Raises `BadDocument` for fields that mean nothing here: a `say` would clear nothing, and the
+    words would be kept as a note."""
+    fields = tuple(schema["properties"])
+    fix = f"Send {', '.join(fields)}, or leave it out."
+    given = body if isinstance(body, dict) else {}
+    more = [name for name in given if name not in fields and given[name] is not None]
+    if more:
+        raise BadDocument(
+            [_mistake(name, given[name], f"there is no field {name!r} here.", fix) for name in more]
+        )
 
 
 def checked_end(to: Any) -> dict[str, Any]:

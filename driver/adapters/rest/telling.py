@@ -240,8 +240,8 @@ def _strikes_told(count: int) -> str:
 
 
 def _strike(state: State, node: Node, at_s: float) -> str:
-    """The fault of the newest incident that was open then and names the node; "" where that tells
-    only what another of its nodes had."""
+    """The fault of the newest incident that was open then and names the node; of one of which that
+    is not known, that it followed what another of its nodes had."""
     known = sorted(state.incidents.values(), key=lambda each: each.id, reverse=True)
     about = (each for each in known if node.name in (each.node, *each.nodes))
     return next((_fault_then(each, node, at_s) for each in about if each.found_s <= at_s), "")
@@ -251,8 +251,9 @@ def _fault_then(incident: Incident, node: Node, at_s: float) -> str:
     """An incident keeps the words of its cause, and of the last fault that joined it."""
     if incident.latest and incident.again_s == at_s:
         return incident.latest
-    own = incident.node in (None, node.name) or incident.found_s == at_s
-    return incident.summary if own else ""
+    if incident.node in (None, node.name):
+        return incident.summary
+    return f"what followed in incident {incident.id} ({incident.summary})"
 
 
 def _incidents_of(state: State, node: Node, entries: Sequence[Entry]) -> list[str]:

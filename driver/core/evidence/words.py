@@ -60,6 +60,8 @@ def no_sign(case: Case) -> str:
     """Why a node that is named is not to be left."""
     if case.nodes == 1:
         return "no sign of it: a job of one node has all its faults there"
+    if case.fault is FaultClass.SAID and case.stands_out:
+        return f"{own(case)}, but not at several places of the script"
     return f"{own(case)}: no more than chance"
 
 
