@@ -86,6 +86,18 @@ def test_what_is_skipped_is_tainted_and_says_why() -> None:
     assert known[70].why == "ranks that started from step 80, near it, died at once"
 
 
+def test_what_was_the_restore_points_is_held_against_no_node_once_the_job_gets_on() -> None:
+    life = begun(STORED, IN_MEMORY)
+    before = [life.state.nodes[name].record.facts for name in life.job.places]
+    while life.job.restore.step == 100:
+        life.dies(0, signal=9, own_step=100)
+        answered(life, STORED, IN_MEMORY)
+    struck = [life.state.nodes[name].record.facts for name in life.job.places]
+    assert struck != before
+    life.progress(101)
+    assert [life.state.nodes[name].record.facts for name in life.job.places] == before
+
+
 def test_it_is_not_taken_though_it_is_told_late_and_holds_nobody_up() -> None:
     life = begun((60, 80), IN_MEMORY)
     starts(life, 85, (60, 80), IN_MEMORY)

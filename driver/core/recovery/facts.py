@@ -126,8 +126,21 @@ def _at(site: Site | None, fact: Fact) -> bool:
 
 
 def got_on(turn: Turn, name: str, reached: int) -> None:
-    """The job got further than ever, to this step: sites that lie behind it are passed."""
-    _pass(turn, name, lambda site: site.step is None or site.step < reached)
+    """The job got further than ever, to this step: sites that lie behind it are passed. What ranks
+    died of until they went back to an older restore point was of the one before, and no node's."""
+
+    def behind(site: Site) -> bool:
+        return site.step is None or site.step < reached
+
+    passed = [each for each in turn.jobs[name].facts if _is_open(each, behind)]
+    of_points = [each.about.site for each in passed if each.done is Act.STEP_BACK]
+    there = {each.about.node.name for each in passed if each.about.node is not None}
+    _take_back(
+        turn,
+        there if of_points else set(),
+        lambda fact: _put_down(fact, name) and any(_at(site, fact) for site in of_points),
+    )
+    _pass(turn, name, behind)
 
 
 def settled(turn: Turn, name: str) -> None:
@@ -145,9 +158,15 @@ def _pass(turn: Turn, name: str, behind: Callable[[Site], bool]) -> None:
     job = turn.jobs[name]
     facts = tuple(
         _with_passed(fact, turn.now)
-        if (site := fact.about.site) is not None and site.passed_s is None and behind(site)
+        if _is_open(fact, behind)
         else fact
         for fact in job.facts
     )
     if facts != job.facts:
         turn.job(name, facts=facts)
+
+
+def _is_open(fact: Fact, behind: Callable[[Site], bool]) -> bool:
+    """Whether its site was not passed before, and is now."""
+    site = fact.about.site
+    return site is not None and site.passed_s is None and behind(site)
