@@ -23,6 +23,7 @@ def _schema(**more: Any) -> dict[str, Any]:
         "type": "object",
         "required": ["words"],
         "properties": {"words": words, "says": says, **more},
+        "additionalProperties": False,
     }
 
 
