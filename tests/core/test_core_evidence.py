@@ -234,6 +234,13 @@ def test_a_job_that_will_soon_do_without_the_node_does_not_end_for_it() -> None:
     assert chosen(table) == (Hypothesis.NODE, Act.RESTART)
 
 
+@pytest.mark.parametrize("soon", [False, True])
+def test_deaths_of_one_node_are_the_scripts_sooner_where_it_gets_no_other(soon: bool) -> None:
+    facts, alone = [past(site=HERE)], {"nodes": 1, "site": HERE, "ways": NOWHERE}
+    table = judge(case(FaultClass.DIED, *facts, soon=soon, **alone))
+    assert (table.chosen is Hypothesis.USER) is not soon
+
+
 def test_what_came_on_other_nodes_too_ends_no_job_for_one_of_them() -> None:
     table = went_along(past(NODES[3], site=HERE, place=0))
     assert chosen(table) == (Hypothesis.NODE, Act.RESTART)

@@ -251,7 +251,8 @@ def user(case: Case) -> Answer:
 
 def _least(case: Case) -> int:
     """Earlier faults at its site after which nothing else is believed."""
-    if case.fault in (FaultClass.SAID, FaultClass.FIGURES) or case.alone:
+    last = case.alone and not case.soon
+    if case.fault in (FaultClass.SAID, FaultClass.FIGURES) or last:
         return USERS_SAID
     return case.pauses if case.fault is FaultClass.STOOD else USERS_DIED
 
