@@ -74,6 +74,13 @@ def test_it_goes_back_no_more_than_twice_as_far_as_it_has_to(poison: int, tried:
     assert life.phase is Phase.RUNNING
 
 
+def test_a_fact_says_in_which_attempt_and_at_which_rank_it_was() -> None:
+    life = begun(STORED, IN_MEMORY)
+    life.dies(3, signal=9, own_step=100)
+    told = [(fact.about.attempt, fact.about.rank) for fact in life.job.facts]
+    assert told == [(1, 1), (2, 3)]
+
+
 def test_what_is_skipped_is_tainted_and_says_why() -> None:
     life = begun(STORED, IN_MEMORY)
     starts(life, 85, STORED, IN_MEMORY)

@@ -34,6 +34,8 @@ def note(turn: Turn, job: Job, fault: Fault, case: Case, table: Table, payer: Bl
     about = About(
         job=job.name,
         version=version,
+        attempt=job.attempt,
+        rank=fault.rank,
         node=case.node,
         assumed=case.assumed,
         place=case.place,
@@ -157,10 +159,7 @@ def all_passed(turn: Turn, name: str) -> None:
 def _pass(turn: Turn, name: str, behind: Callable[[Site], bool]) -> None:
     job = turn.jobs[name]
     facts = tuple(
-        _with_passed(fact, turn.now)
-        if _is_open(fact, behind)
-        else fact
-        for fact in job.facts
+        _with_passed(fact, turn.now) if _is_open(fact, behind) else fact for fact in job.facts
     )
     if facts != job.facts:
         turn.job(name, facts=facts)

@@ -128,6 +128,8 @@ class About(Value, frozen=True):
 
     job: str = ""
     version: int = 0  # of the attempt that it was told of
+    attempt: int = 0  # of the job's, where a fault was in it
+    rank: int | None = None  # that was the fault's root
     node: OfNode | None = None
     assumed: bool = False  # nothing named the node: it is held to be the one of faults before
     place: int | None = None  # of the job's
