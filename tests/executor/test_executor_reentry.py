@@ -52,6 +52,20 @@ CANNOT = {
 }
 
 
+async def resting(node: Any, task: Any) -> list[int]:
+    """The pids of two ranks that rest. One that needs too long for it on a busy machine ends: then
+    others are tried.
+    """
+    for _ in range(3):
+        before = await began(node, task, 2)
+        await node.want(task)
+        epoch = node.epoch
+        await node.driver.eventually(lambda o, epoch=epoch: o.epoch == epoch and o.quiet)
+        if set(before) < set(node.below()):
+            return before
+    pytest.fail("no two ranks rest")
+
+
 async def began(node: Any, task: Any, ranks: int) -> list[int]:
     """The pids of the ranks of a new attempt, once each is in its function."""
     await node.launch(task, ranks=ranks)
@@ -174,12 +188,8 @@ async def test_an_exception_of_the_users_ends_its_rank_and_is_told_as_ever(node:
 @pytest.mark.asyncio(loop_scope="module")
 async def test_who_rests_ends_where_nobody_wants_it(node: Any) -> None:
     task = node.python(SCRIPT.format(hindrance="pass"))
-    before = await began(node, task, 2)
-    await node.want(task)
-    epoch = node.epoch
-    await node.driver.eventually(lambda o: o.epoch == epoch and o.quiet)
-    assert set(before) < set(node.below()), "they rest"
-    await node.want(task, ranks=1, epoch=epoch)
+    before = await resting(node, task)
+    await node.want(task, ranks=1, epoch=node.epoch)
     assert await node.running(1) == before[:1]
     await eventually_async(lambda: before[1] not in node.below(), "the end of rank 1")
     await node.want(None, job=None)
@@ -188,22 +198,14 @@ async def test_who_rests_ends_where_nobody_wants_it(node: Any) -> None:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_who_rests_ends_where_its_job_is_over_before_it_goes_on(node: Any) -> None:
-    task = node.python(SCRIPT.format(hindrance="pass"))
-    before = await began(node, task, 2)
-    await node.want(task)
-    epoch = node.epoch
-    await node.driver.eventually(lambda o: o.epoch == epoch and o.quiet)
+    before = await resting(node, node.python(SCRIPT.format(hindrance="pass")))
     await node.want(None, job=None)
     await eventually_async(lambda: not set(before) & set(node.below()), "the end of both")
 
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_who_rests_and_is_stopped_does_not_stay(node: Any) -> None:
-    task = node.python(SCRIPT.format(hindrance="pass"))
-    before = await began(node, task, 2)
-    await node.want(task)
-    epoch = node.epoch
-    await node.driver.eventually(lambda o: o.epoch == epoch and o.quiet)
+    before = await resting(node, node.python(SCRIPT.format(hindrance="pass")))
     for pid in before:
         os.kill(pid, signal.SIGSTOP)
     await node.want(None, job=None)
@@ -226,11 +228,7 @@ def acts(pid: int) -> bool:
 
 @pytest.mark.asyncio(loop_scope="module")
 async def test_who_rests_ends_with_the_executor(own_node: Any) -> None:
-    task = own_node.python(SCRIPT.format(hindrance="pass"))
-    before = await began(own_node, task, 2)
-    await own_node.want(task)
-    epoch = own_node.epoch
-    await own_node.driver.eventually(lambda o: o.epoch == epoch and o.quiet)
+    before = await resting(own_node, own_node.python(SCRIPT.format(hindrance="pass")))
     os.kill(own_node.executor, signal.SIGKILL)
     await eventually_async(lambda: not any(map(acts, before)), "the end of both")
 

@@ -146,6 +146,8 @@ def test_a_fact_is_told_after_its_meaning_was_read(
 ) -> None:
     page = watched.opened(context, "/nodes/node-2")
     page.locator("[name=words]").fill("cable replaced")
+    assert page.locator("[name=says]:checked").get_attribute("value") == "context", "a note"
+    page.locator("[name=says][value=clears]").check()
     page.get_by_role("button", name="Say so").click()
     page.get_by_text("What is held against node-2 counts no more.").wait_for()
     assert violations(page) == []
