@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.core.conftest import Life
 
+from holdfast.driver.adapters.rest.against import mind_of_job
 from holdfast.driver.core import events as e
 from holdfast.driver.core.evidence.rules import STEPS_BACK, USERS_SAID
 from holdfast.driver.core.state.fact import Hypothesis
@@ -79,6 +80,16 @@ def test_a_fact_says_in_which_attempt_and_at_which_rank_it_was() -> None:
     life.dies(3, signal=9, own_step=100)
     told = [(fact.about.attempt, fact.about.rank) for fact in life.job.facts]
     assert told == [(1, 1), (2, 3)]
+
+
+def test_who_asks_why_a_job_ended_hears_how_to_go_on_from_what_it_saved() -> None:
+    life = begun(STORED, IN_MEMORY)
+    assert mind_of_job(life.job) == ""
+    while not life.job.finished:
+        life.dies(0, exception="ValueError: loss is nan", step=101, own_step=101)
+        if not life.job.finished:
+            answered(life, STORED, IN_MEMORY)
+    assert "another job goes on from step 90: with" in mind_of_job(life.job)
 
 
 def test_what_is_skipped_is_tainted_and_says_why() -> None:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable
 from holdfast.driver.adapters.rest.worst import accuser
 from holdfast.driver.core.evidence import book
 from holdfast.driver.core.state.fact import Bearing, Fact, OfLink, OfPoint, OfStore
-from holdfast.driver.core.state.model import Job, State
+from holdfast.driver.core.state.model import Job, Phase, State
 from holdfast.driver.core.state.node import Lent, Node, Quarantined, Suspect
-from holdfast.driver.core.state.restore_point import RestorePoint
+from holdfast.driver.core.state.restore_point import RestorePoint, Where
 from holdfast.protocol.counts import plural
 
 SAYS = {Bearing.ACCUSES: "accuses", Bearing.ACQUITS: "clears", Bearing.CONTEXT: "notes of"}
@@ -134,6 +134,19 @@ def mind(state: State, node: Node, now: float, again: str) -> str:
             f"quarantine. To use it now: {_restore(node)}"
         )
     return _thought_well_of(state, node, now)
+
+
+def mind_of_job(job: Job) -> str:
+    """How people go on from what a job that was given up had saved; "" where nothing is known of
+    that."""
+    usable = (each for each in job.points if each.usable and each.where is Where.STORE)
+    newest = max((each.step for each in usable), default=None)
+    if job.phase is not Phase.FAILED or newest is None:
+        return ""
+    return (
+        f"What it saved is kept. Once that is mended another job goes on from step {newest}: "
+        'with "holdfast run --begin-from …", or "checkpoint.beginFrom" in its spec'
+    )
 
 
 def mind_once_over(state: State, node: Node, now: float) -> str:

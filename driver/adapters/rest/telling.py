@@ -148,7 +148,7 @@ def why_job(journal: Journal, state: State, job: Job, *, now: float) -> Why:
         exception=_exception(job, entries, last),
         hypotheses=hypotheses_of(last.table) if last else [],
         origin=_origin(last),
-        mind="",
+        mind=against.mind_of_job(job),
         fix=_job_fix(state, job, last),
     )
 
