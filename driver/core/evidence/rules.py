@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 
 
 def blind(case: Case) -> Answer:
-    return Answer(bool(case.blind), case.blind or "the driver hears the others well")
+    return Answer(bool(case.blind), case.blind or "the driver hears the other nodes well")
 
 
 def pause(case: Case) -> Answer:
@@ -106,7 +106,7 @@ def _no_older_one(case: Case) -> str:
         return words.none_older(case)
     first = node(case).open or version(case).open or len(case.recurred) < _least(case)
     if case.scratch and first:
-        return "older than it is only the beginning, which comes last"
+        return "nothing older is left but to begin at step 0, which is tried last"
     return ""
 
 
@@ -204,7 +204,7 @@ def version(case: Case) -> Answer:
     if told is not None and told.bearing is Bearing.ACQUITS:
         return Answer(False, words.said(told))
     if case.before is None:
-        return Answer(False, "no version before this one has run")
+        return Answer(False, "no earlier version of this job has run")
     if told is not None:
         return Answer(True, words.said(told))
     if case.apart:
