@@ -86,8 +86,8 @@ def _keep(given: argparse.Namespace, settings: Settings, commands: Commands | No
         token_file=None if given.api_socket else settings.token_file,
         commands=RUNTIME if given.api_socket else commands,
     )
-    factory = _factory(given, settings, state, needs)
     sweep(state)
+    factory = _factory(given, settings, state, needs)
     return serve.run(root, state, factory, settings.die_with_fd)
 
 
@@ -138,7 +138,10 @@ def enter_switch(state: KeeperState, kind: Kind) -> None:
 
 
 def sweep(state: KeeperState) -> None:
-    """Remove what dead runs left: shared memory and cgroups. The rest went with their processes."""
+    """Remove what dead runs left: shared memory and cgroups. The rest went with their processes.
+
+    Before a user namespace is entered: from there no process of another run is seen to live.
+    """
     for folder in sweep_memory():
         log.info("swept the memory of a dead run", folder=str(folder))
     for group in cgroups.all_runs():

@@ -1,6 +1,7 @@
 """An emulated node is as real as this machine allows, and nothing of it stays."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import socket
@@ -14,6 +15,7 @@ from waiting import DEADLINE_S, eventually
 
 from holdfast.driver.adapters.local_cluster import LocalCluster
 from holdfast.keeper import processes
+from holdfast.lab.emulator import cgroups
 from holdfast.lab.emulator.inside import in_node, in_switch, path_in
 from holdfast.lab.emulator.leftovers import look
 from holdfast.lab.emulator.namespaces import Kind
@@ -225,3 +227,30 @@ def test_the_next_start_sweeps_what_a_massacre_left(emulator):
     emulator.start()
     eventually(lambda: present(emulator) == {"node-1": True, "node-2": True}, "both anew")
     assert emulator.node("node-2").host_pid != before.nodes["node-2"].host_pid
+
+
+@EACH_KIND
+def test_a_start_sweeps_the_cgroup_of_another_run_once_no_process_of_that_lives(emulator):
+    run_id = f"other{os.getpid()}"
+    group, _, why = cgroups.memory_parent(run_id)
+    if group is None:
+        pytest.skip(why)
+    marked = os.environ | {processes.RUN_MARK: run_id}
+    other = subprocess.Popen(["sleep", "1000"], env=marked)
+    try:
+        eventually(lambda: [*processes.marked(run_id)], "it shows its mark")
+        emulator.stop()
+        emulator.start()
+        emulator.host()
+        assert group.exists()
+        other.kill()
+        other.wait()
+        emulator.stop()
+        emulator.start()
+        emulator.host()
+        assert not group.exists()
+    finally:
+        other.kill()
+        other.wait()
+        with contextlib.suppress(OSError):
+            group.rmdir()
