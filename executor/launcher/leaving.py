@@ -43,6 +43,10 @@ def _code(ended: BaseException | None) -> int:
     return 1
 
 
+MARK = "what is left of holdfast"
+"""No name that a program can have."""
+
+
 class _Mark:
     """In the program's globals: what holds it still holds them."""
 
@@ -55,7 +59,7 @@ def _drop_globals() -> None:
     names = sys.modules.pop("__main__").__dict__
     if any(names is each for frame in sys._current_frames().values() for each in _globals(frame)):
         return
-    names[_Mark.__name__] = mark = _Mark()
+    names[MARK] = mark = _Mark()
     marked = weakref.ref(mark)
     del names, mark
     gc.collect()  # of what came after the fork: the rest is frozen
