@@ -70,11 +70,15 @@ class NodeNeeds:
     def __init__(
         self,
         *,
+        root: Path,
         driver: Drivers,
         token_file: Path | None,
         commands: dict[str, list[str]] | None = None,
     ) -> None:
-        """`token_file`: None where its processes come with a token, and need not wait for one."""
+        """`root`: the keeper's folder. `token_file`: None where its processes come with a token,
+        and need not wait for one.
+        """
+        self._root = root
         self.driver = driver
         self.token_file = token_file
         self.commands = commands or COMMANDS
@@ -97,6 +101,7 @@ class NodeNeeds:
         }
         config = Config(
             node=node.name,
+            root=str(self._root),
             lease_host=state.lease_host,
             lease_port=state.lease_port,
             token=state.token,

@@ -1,7 +1,7 @@
 """The host of one node: its init, the parent of its executor and daemon, the holder of its lease.
 
 Started by the keeper (`python -m holdfast.keeper.host CONFIG`) or by the emulator inside a node's
-namespaces. Keeps the two alive and ends the whole node on SIGTERM or when no keeper answered for
+namespaces. Keeps the two alive and ends the whole node on SIGTERM or when there was no keeper for
 30 s. Must start at once (small imports). Writes `host.json` beside its configuration.
 """
 
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.keeper import processes
+from holdfast.keeper.lock import Patience
 from holdfast.keeper.supervisor import Begun, Supervisor
 from holdfast.protocol import lease
 
@@ -23,6 +24,7 @@ class Config(NamedTuple):
     """What the keeper says to a host, as a JSON file that only its owner may read."""
 
     node: str
+    root: str  # the keeper's folder
     lease_host: str
     lease_port: int
     token: str  # of the lease
@@ -53,10 +55,11 @@ class Host:
     def run(self) -> None:
         """Keep the node until it has to end, then end it."""
         supervisor = self._supervisor
-        renew_at_s = answered_s = time.monotonic()
+        renew_at_s = time.monotonic()
+        patience = Patience(Path(self.config.root), self.config.outlive_keeper_s, renew_at_s)
         while not supervisor.ending:
             now_s = time.monotonic()
-            if now_s - answered_s > self.config.outlive_keeper_s:
+            if patience.is_over(now_s):
                 break
             if now_s >= renew_at_s:
                 self._renew()
@@ -68,7 +71,7 @@ class Host:
             if supervisor.wake in ready:
                 supervisor.heard()
             if lease_fd in ready and self._answered():
-                answered_s = time.monotonic()
+                patience.heard(time.monotonic())
         supervisor.end()
 
     def _renew(self) -> None:

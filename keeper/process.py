@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from holdfast.keeper import serve
+from holdfast.keeper import lock, serve
 from holdfast.keeper import state as states
 from holdfast.keeper.factory import LocalNodes, NodeNeeds, free_port
 from holdfast.keeper.memory import sweep_memory
@@ -49,11 +49,11 @@ def main(arguments: Sequence[str] | None = None, commands: Commands | None = Non
         return exitcodes.UNAVAILABLE
     LazyLogger.process = "keeper"
     try:
-        with serve.locked(settings.state):
+        with lock.locked(settings.state):
             return _keep(settings, commands)
-    except (serve.Busy, ValueError) as error:
+    except (lock.Busy, ValueError) as error:
         sys.stderr.write(f"{error}\n")
-        return exitcodes.TRY_AGAIN if isinstance(error, serve.Busy) else exitcodes.CONFIGURATION
+        return exitcodes.TRY_AGAIN if isinstance(error, lock.Busy) else exitcodes.CONFIGURATION
 
 
 def _keep(settings: Settings, commands: Commands | None) -> int:
@@ -62,5 +62,7 @@ def _keep(settings: Settings, commands: Commands | None) -> int:
     states.save(root, state)
     serve.mark_run(state.run_id)
     sweep_memory()
-    needs = NodeNeeds(driver=settings.driver, token_file=settings.token_file, commands=commands)
+    needs = NodeNeeds(
+        root=root, driver=settings.driver, token_file=settings.token_file, commands=commands
+    )
     return serve.run(root, state, LocalNodes(needs), settings.die_with_fd)

@@ -5,11 +5,9 @@ Called by `keeper.main` and by the emulator's main, which differ in the factory 
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from holdfast.keeper import processes
@@ -18,27 +16,10 @@ from holdfast.keeper.factory import NodeFactory
 from holdfast.keeper.keeper import Keeper
 from holdfast.keeper.server import Api, LeasePort
 from holdfast.keeper.state import KeeperState
-from holdfast.kit.files import private_folder
 from holdfast.kit.owned import when_owner_is_gone
 from holdfast.protocol import exitcodes
 
 TICK_S = 0.1
-
-
-class Busy(Exception):
-    """Another keeper uses this state."""
-
-
-@contextlib.contextmanager
-def locked(root: Path) -> Iterator[None]:
-    """Hold the state's lock. Raises `Busy` where another keeper has it."""
-    private_folder(root)
-    with (root / "keeper.lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise Busy(f"--state: {root} is in use by another keeper. Stop it first.") from error
-        yield
 
 
 def mark_run(run_id: str) -> None:

@@ -17,7 +17,7 @@ CUT_OFF_AFTER_S = 5.0
 """The same where its host lives: a link that flaps is down for three seconds, and then is back."""
 
 HOST_OUTLIVES_KEEPER_S = 30.0
-"""A host that got no answer for this long ends its node: nobody keeps it any more."""
+"""A host that had no keeper for this long ends its node; one whose link is cut still has one."""
 
 MAX_DATAGRAM_BYTES = 1_024
 

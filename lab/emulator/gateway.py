@@ -9,14 +9,15 @@ not look into what it relays. Ends when no keeper held the lock for 30 s.
 import argparse
 import asyncio
 import contextlib
-import fcntl
 import json
 import random
 import signal
 import socket
+import time
 from functools import partial
 from pathlib import Path
 
+from holdfast.keeper.lock import Patience
 from holdfast.protocol.lease import HOST_OUTLIVES_KEEPER_S
 
 GIVE_UP_AFTER_MS = 10_000
@@ -115,19 +116,9 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             await writer.drain()
 
 
-def _keeper_lives(lock: Path) -> bool:
-    with lock.open() as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        return False
-
-
-async def _until_nobody_keeps_us(lock: Path, ending: asyncio.Event) -> None:
-    alone_s = 0.0
-    while alone_s < HOST_OUTLIVES_KEEPER_S and not ending.is_set():
-        alone_s = 0.0 if _keeper_lives(lock) else alone_s + 1.0
+async def _until_nobody_keeps_us(root: Path, ending: asyncio.Event) -> None:
+    patience = Patience(root, HOST_OUTLIVES_KEEPER_S, time.monotonic())
+    while not (ending.is_set() or patience.is_over(time.monotonic())):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(ending.wait(), 1.0)
 
@@ -140,7 +131,7 @@ async def _main(options: argparse.Namespace) -> None:
         for port, _, behind in (relay.partition("=") for relay in options.relay)
     ]
     services = asyncio.create_task(Services(options.host, options.services).run())
-    await _until_nobody_keeps_us(options.lock, ending)
+    await _until_nobody_keeps_us(options.state, ending)
     services.cancel()
     for server in servers:
         server.close()
@@ -151,5 +142,5 @@ if __name__ == "__main__":
     _options.add_argument("--host", required=True)
     _options.add_argument("--relay", action="append", default=[], help="PORT=UNIX-SOCKET")
     _options.add_argument("--services", type=Path, required=True, help="JSON, see Services")
-    _options.add_argument("--lock", type=Path, required=True)
+    _options.add_argument("--state", type=Path, required=True)
     asyncio.run(_main(_options.parse_args()))

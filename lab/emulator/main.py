@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from holdfast.keeper import processes, serve
+from holdfast.keeper import lock, processes, serve
 from holdfast.keeper import state as states
 from holdfast.keeper.factory import LocalNodes, NodeFactory, NodeNeeds
 from holdfast.keeper.memory import sweep_memory
@@ -63,9 +63,9 @@ def main(arguments: Sequence[str] | None = None, commands: Commands | None = Non
     settings = common(given, driver=Drivers([f"unix:{given.driver_socket.resolve()}"]))
     set_up_logs("emulator")
     try:
-        with serve.locked(settings.state):
+        with lock.locked(settings.state):
             return _keep(given, settings, commands)
-    except serve.Busy as busy:
+    except lock.Busy as busy:
         sys.stderr.write(f"{busy}\n")
         return exitcodes.TRY_AGAIN
     except Missing as missing:
@@ -82,6 +82,7 @@ def _keep(given: argparse.Namespace, settings: Settings, commands: Commands | No
     states.save(root, state)
     serve.mark_run(state.run_id)
     needs = NodeNeeds(
+        root=root,
         driver=settings.driver,
         token_file=None if given.api_socket else settings.token_file,
         commands=RUNTIME if given.api_socket else commands,

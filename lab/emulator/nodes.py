@@ -145,7 +145,7 @@ class EmulatedNodes:
         if self._gateway_lives(state):
             return
         command = [sys.executable, "-m", "holdfast.lab.emulator.gateway"]
-        command += ["--host", SWITCH_ADDRESS, "--lock", str(self._root / "keeper.lock")]
+        command += ["--host", SWITCH_ADDRESS, "--state", str(self._root)]
         command += ["--services", str(self._root / SERVICES)]
         for port, behind in self._relays.items():
             command += ["--relay", f"{port}={behind}"]

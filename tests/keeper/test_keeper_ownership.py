@@ -14,11 +14,14 @@ from pathlib import Path
 
 import pytest
 from exchanging import exchange
+from hypothesis import given
+from hypothesis import strategies as st
 from waiting import DEADLINE_S, eventually
 
 from holdfast.keeper import processes
 from holdfast.keeper import state as states
 from holdfast.keeper.factory import COMMANDS
+from holdfast.keeper.lock import Patience, locked
 from holdfast.keeper.memory import MARK, memory_root
 from holdfast.protocol import exitcodes, lease
 
@@ -221,6 +224,7 @@ def start_host(folder: Path, fake: FakeLease, **more: object) -> subprocess.Pope
     """A host whose keeper is `fake`."""
     config = {
         "node": "alone",
+        "root": str(folder),
         "lease_host": "127.0.0.1",
         "lease_port": fake.socket.getsockname()[1],
         "token": "secret",
@@ -253,6 +257,41 @@ def test_a_host_without_a_keeper_ends_its_node_when_its_patience_is_over(tmp_pat
             host.terminate()
     assert processes.start_ticks(executor) is None
     assert {renewal.node for renewal in fake.renewals} == {"alone"}
+
+
+def test_a_host_that_hears_nothing_keeps_its_node_while_a_keeper_holds_the_lock(tmp_path):
+    """Its link is cut, or its keeper is stopped: what runs there goes on."""
+    fake, patience_s = FakeLease(), 1.0
+    commands = {"executor": ["/bin/sleep", "1000"]}
+    with (
+        locked(tmp_path),
+        start_host(tmp_path, fake, commands=commands, outlive_keeper_s=patience_s) as host,
+    ):
+        try:
+            eventually(lambda: fake.answered_s, "it is answered")
+            fake.silence()
+            over_s = fake.answered_s + 3 * patience_s
+            eventually(lambda: time.monotonic() > over_s, "its patience would be over")
+            assert host.poll() is None
+        finally:
+            fake.silence()
+            host.terminate()
+
+
+@given(times=st.lists(st.floats(min_value=0.05, max_value=1.5), min_size=1, max_size=80))
+def test_patience_is_over_only_where_there_was_no_keeper_all_the_time(times, tmp_path_factory):
+    root, now_s, lasts_s = tmp_path_factory.mktemp("kept"), 0.0, 6.0
+    patience = Patience(root, lasts_s, now_s)
+    with locked(root):
+        for pause_s in times:
+            now_s += pause_s
+            assert not patience.is_over(now_s)
+        now_s += 100 * lasts_s
+        assert not patience.is_over(now_s), "we stood still"
+    assert not patience.is_over(now_s + lasts_s)
+    assert patience.is_over(now_s + lasts_s + 1.01)
+    patience.heard(now_s := now_s + 2 * lasts_s)
+    assert not patience.is_over(now_s + lasts_s / 2)
 
 
 def test_executor_and_daemon_end_with_a_killed_host_though_there_is_no_keeper(tmp_path):
