@@ -117,6 +117,9 @@ class Client:
     ) -> Any:
         return self.ask("POST", where, query=query, body=body, headers=headers or {})
 
+    def put(self, where: str, body: object) -> Any:
+        return self.ask("PUT", where, body=body)
+
     def delete(self, where: str) -> Any:
         return self.ask("DELETE", where)
 

@@ -1,6 +1,6 @@
 """A job in a YAML (or JSON) file: its values, and the line of each key, so that mistakes have one.
 
-Called by `submit`. Everything that can be known here is checked before the driver is asked.
+Called by `submit` and `update`. All that can be known here is checked before the driver is asked.
 """
 
 import os
@@ -30,6 +30,7 @@ class Document:
     values: Any
     lines: dict[str, int]
     twice: tuple[Mistake, ...] = ()
+    nothing: str = NOTHING
 
     def line(self, field: str) -> int:
         """The line of `field`, else of the nearest thing around it, else 1."""
@@ -47,44 +48,45 @@ MOST_REPEATED = 10_000
 are more than a machine can hold."""
 
 
-def read(file: Path) -> Document:
-    """Read a file, or for "-" standard input. Raises `Stopped` (2) where it cannot be read or is
-    not YAML.
+def read(file: Path, nothing: str = NOTHING) -> Document:
+    """Read a file, or for "-" standard input; `nothing` says what was not done then.
+
+    Raises `Stopped` (2) where it cannot be read or is not YAML.
     """
     try:
         text = sys.stdin.read() if file == STANDARD_INPUT else file.read_text()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not text"
         raise Stopped(
-            f"cannot read {file}: {why}.", fix="Nothing was submitted.", code=exitcodes.USAGE
+            f"cannot read {file}: {why}.", fix=f"{nothing.capitalize()}.", code=exitcodes.USAGE
         ) from error
     lines: dict[str, int] = {}
     twice: list[Mistake] = []
     try:
         loader = yaml.SafeLoader(text)
         root = loader.get_single_node()
-        _check_repeated(root, file)
+        _check_repeated(root, file, nothing)
         values = loader.construct_document(root) if root is not None else None
         _walk(root, "", lines, twice)
     except RecursionError as error:
         why = f"{file}  a value contains itself, or is nested too deep."
-        raise Stopped(NOTHING, details=[why], code=exitcodes.USAGE) from error
+        raise Stopped(nothing, details=[why], code=exitcodes.USAGE) from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         at = f"{file}:{mark.line + 1}" if mark else str(file)
         what = getattr(error, "problem", None) or "it cannot be read"
         raise Stopped(
-            NOTHING, details=[f"{at}  not YAML: {what}."], code=exitcodes.USAGE
+            nothing, details=[f"{at}  not YAML: {what}."], code=exitcodes.USAGE
         ) from error
-    return Document(file=file, values=values, lines=lines, twice=tuple(twice))
+    return Document(file=file, values=values, lines=lines, twice=tuple(twice), nothing=nothing)
 
 
-def _check_repeated(root: Any, file: Path) -> None:
+def _check_repeated(root: Any, file: Path, nothing: str) -> None:
     """Before any value is made of them."""
     sizes: dict[int, int] = {}
     if _size(root, sizes) - len(sizes) > MOST_REPEATED:
         why = f"{file}  its aliases (*name) repeat more than {MOST_REPEATED:,} values."
-        raise Stopped(NOTHING, details=[why], code=exitcodes.USAGE)
+        raise Stopped(nothing, details=[why], code=exitcodes.USAGE)
 
 
 def _size(node: Any, sizes: dict[int, int]) -> int:
@@ -136,7 +138,9 @@ def _without_namespace(values: Any) -> Any:
 def refused(document: Document, problem: Problem) -> Stopped:
     """The driver's answer, with the lines of this file."""
     if not problem.mistakes:
-        return Stopped(f"{NOTHING}: {problem.sentence}", fix=problem.fix, code=problem.code)
+        return Stopped(
+            f"{document.nothing}: {problem.sentence}", fix=problem.fix, code=problem.code
+        )
     return _told(document, [Mistake(**each) for each in problem.mistakes], code=problem.code)
 
 
@@ -147,7 +151,7 @@ def _told(
     details = [f"{document.file}:{line}  {text}" for line, text in placed]
     if more:
         details.append(f"and {more:,} more")
-    return Stopped(NOTHING, details=details, code=code)
+    return Stopped(document.nothing, details=details, code=code)
 
 
 def _workdir(values: Any) -> list[Mistake]:

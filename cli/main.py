@@ -35,6 +35,7 @@ from holdfast.cli import (
     show,
     stack,
     top,
+    update,
     warm,
     webhook,
 )
@@ -59,7 +60,7 @@ app = typer.Typer(
 )
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
-_ABOUT_JOBS = (jobs, show, incident, goodput, digest, logs)
+_ABOUT_JOBS = (jobs, update, show, incident, goodput, digest, logs)
 _TO_LOOK_AT = (page, top, ranks, stack, pictures, burst, trace)
 _ALONE = (warm, runs, checkpoint, webhook)
 for module in (

@@ -11,7 +11,7 @@ from holdfast.client import models
 from holdfast.client.asking import TIMEOUT_S
 from holdfast.client.following import Event, Following
 from holdfast.client.operations import AsyncOperations
-from holdfast.client.sync import AWAY_S, Client, document
+from holdfast.client.sync import AWAY_S, Client, document, name_in
 from holdfast.page.words import FINISHED
 
 T = TypeVar("T")
@@ -55,6 +55,13 @@ class AsyncClient(AsyncOperations):
     ) -> models.Done:
         """Submit a job: its document, or the file with it, in YAML or JSON."""
         return await self.submit_document(await asyncio.to_thread(document, job), key=key)
+
+    async def update(
+        self, job: Mapping[str, Any] | str | Path, *, key: str | None = None
+    ) -> models.Done:
+        """Have a job run another version of itself: its document as it is to be, or the file."""
+        values = await asyncio.to_thread(document, job)
+        return await self.update_document(name_in(values), values, key=key)
 
     async def jobs(
         self,

@@ -71,6 +71,18 @@ class Operations(Asks):
         told: models.Job = self._ask("GET", ("v1alpha1", "jobs", job), models.Job)
         return told
 
+    def update_document(
+        self, job: str, document: Mapping[str, Any], *, key: str | None = None
+    ) -> models.Done:
+        """Have the job run another version of itself: the whole TrainingJob, as it is to be.
+        What runs saves and ends first. Where the new version fails again and again the one
+        before runs again.
+        """
+        told: models.Done = self._ask(
+            "PUT", ("v1alpha1", "jobs", job), models.Done, body=document, key=key
+        )
+        return told
+
     def delete(self, job: str, *, key: str | None = None) -> models.Done:
         """End the job if it runs, and forget it. Its logs stay."""
         told: models.Done = self._ask("DELETE", ("v1alpha1", "jobs", job), models.Done, key=key)
@@ -494,6 +506,18 @@ class AsyncOperations(AsksLater):
     async def job(self, job: str) -> models.Job:
         """One job as it is now."""
         told: models.Job = await self._ask("GET", ("v1alpha1", "jobs", job), models.Job)
+        return told
+
+    async def update_document(
+        self, job: str, document: Mapping[str, Any], *, key: str | None = None
+    ) -> models.Done:
+        """Have the job run another version of itself: the whole TrainingJob, as it is to be.
+        What runs saves and ends first. Where the new version fails again and again the one
+        before runs again.
+        """
+        told: models.Done = await self._ask(
+            "PUT", ("v1alpha1", "jobs", job), models.Done, body=document, key=key
+        )
         return told
 
     async def delete(self, job: str, *, key: str | None = None) -> models.Done:

@@ -55,6 +55,11 @@ class Client(Operations):
         """Submit a job: its document, or the file with it, in YAML or JSON."""
         return self.submit_document(document(job), key=key)
 
+    def update(self, job: Mapping[str, Any] | str | Path, *, key: str | None = None) -> models.Done:
+        """Have a job run another version of itself: its document as it is to be, or the file."""
+        values = document(job)
+        return self.update_document(name_in(values), values, key=key)
+
     def jobs(
         self,
         *,
@@ -146,6 +151,12 @@ class Over:
             lines = self._story(self._job, whole=True, after=event.sequence - 1).lines
             self._last = max((line.sequence for line in lines), default=event.sequence)
         return self._last is not None and event.sequence >= self._last
+
+
+def name_in(job: Mapping[str, Any]) -> str:
+    """The job's name by its document; "" where that has none, which the driver then says."""
+    metadata = job.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, Mapping) else ""
 
 
 def document(job: Mapping[str, Any] | str | Path) -> Mapping[str, Any]:

@@ -96,6 +96,16 @@ class JobSubmitted(Request, frozen=True):
     plan: Plan
 
 
+class JobUpdated(JobRequest, frozen=True):
+    """It is to run another version of itself, as soon as what runs has saved and ended.
+
+    `fields`: of its spec, those that are other than in the version before.
+    """
+
+    plan: Plan
+    fields: tuple[str, ...]
+
+
 class SuspendRequested(JobRequest, frozen=True):
     """It is to give its nodes back, and to keep its place."""
 

@@ -10,10 +10,14 @@ import msgspec
 
 from holdfast.lab.client.models import annotation, is_model, name_of
 
+OF_DOCUMENT = ("POST /jobs", "PUT /jobs/{job}")
+"""Operations whose body is a whole TrainingJob."""
+
 NAMES: Mapping[str, str] = {
     "POST /jobs": "submit_document",
     "GET /jobs": "jobs_page",
     "GET /jobs/{job}": "job",
+    "PUT /jobs/{job}": "update_document",
     "DELETE /jobs/{job}": "delete",
     "POST /jobs/{job}/suspend": "suspend",
     "POST /jobs/{job}/resume": "resume",
@@ -181,7 +185,7 @@ def _in_path(operation: Operation, names: list[str]) -> Iterator[str]:
 
 def _more(operation: Operation) -> list[str]:
     """What is named: members of the body, then of the query, then the key."""
-    if operation.name == "POST /jobs":
+    if operation.name in OF_DOCUMENT:
         return ["document: Mapping[str, Any]", "*", "key: str | None = None"]
     wanted = []
     needed = (operation.body or {}).get("required", ())
@@ -197,7 +201,7 @@ def _more(operation: Operation) -> list[str]:
 def _given(operation: Operation) -> Iterator[str]:
     if query := _query(operation):
         yield _members("query", [each["name"] for each in query])
-    if operation.name == "POST /jobs":
+    if operation.name in OF_DOCUMENT:
         yield "body=document"
     elif operation.body is not None:
         yield _members("body", operation.body["properties"])

@@ -167,6 +167,9 @@ class Story:
         await self._rests()
         await self._asked("POST /jobs/{job}/resume")
         await self._runs(stored=200)
+        slower = JOB["spec"] | {"command": ["python", "train.py", "--lr", "1e-4"]}
+        await self._asked("PUT /jobs/{job}", JOB | {"spec": slower})
+        await self._runs(stored=200)
         await self._asked("POST /jobs/{job}/stop")
         await self._rests()
         await self._asked("DELETE /jobs/{job}")

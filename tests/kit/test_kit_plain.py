@@ -16,6 +16,7 @@ from holdfast.kit.plain import visible
         ("a\0b\x07\x7f\r", r"a\x00b\x07\x7f\r"),
         ("\x9b31m \x85", r"\x9b31m \x85"),
         ("\u202egnihton\u2066", r"\u202egnihton\u2066"),
+        ("no\u200bde-1 \ufeff\u2060", r"no\u200bde-1 \ufeff\u2060"),
     ],
 )
 def test_control_characters_are_written_out(text: str, shown: str) -> None:

@@ -133,7 +133,7 @@ async def test_an_unknown_path_job_and_method_are_problems(driver: Driver) -> No
     nobody = await driver.http.get(f"{JOBS}/nobody")
     assert nobody.status_code == 404
     assert "speech" in nobody.json()["fix"]
-    assert (await driver.http.put(f"{JOBS}/speech")).status_code == 405
+    assert (await driver.http.patch(f"{JOBS}/speech")).status_code == 405
     assert (await driver.http.post(f"{JOBS}/nobody/stop")).status_code == 404
 
 
@@ -197,6 +197,40 @@ async def test_a_job_is_suspended_resumed_stopped_and_deleted(driver: Driver) ->
     assert (await driver.http.post(f"{JOBS}/speech/resume")).status_code == 409
     assert (await driver.http.delete(f"{JOBS}/speech")).status_code == 202
     assert (await driver.http.get(f"{JOBS}/speech")).status_code == 404
+
+
+async def test_a_job_is_given_another_version_by_its_whole_document(driver: Driver) -> None:
+    await driver.submit()
+    better = JOB | {"spec": JOB["spec"] | {"command": ["better.py"], "env": {"LR": "1e-4"}}}
+    taken = await driver.http.put(f"{JOBS}/speech", json=better)
+    assert taken.status_code == 202
+    assert "version 2, which changes command, env" in taken.json()["why"]
+    job = (await driver.http.get(f"{JOBS}/speech")).json()
+    assert (job["version"], job["spec"]["spec"]["command"]) == (2, ["better.py"])
+    again = await driver.http.put(f"{JOBS}/speech", json=better)
+    (mistake,) = again.json()["errors"]
+    assert (again.status_code, mistake["field"]) == (422, "spec")
+    calmer = JOB | {"spec": better["spec"] | {"timeouts": {"hangFloorS": 60}}}
+    taken = await driver.http.put(f"{JOBS}/speech", json=calmer)
+    assert taken.json()["why"].startswith("a person changes timeouts of speech")
+    assert (await driver.http.get(f"{JOBS}/speech")).json()["version"] == 2
+
+
+async def test_what_has_to_stay_is_refused_with_all_that_is_wrong_and_nothing_changes(
+    driver: Driver,
+) -> None:
+    await driver.submit()
+    store = {"storeUrl": "file:///elsewhere", "beginFrom": "file:///old/job/life"}
+    more = {"nodes": 7, "command": ["better.py"], "checkpoint": store}
+    refused = await driver.http.put(f"{JOBS}/speech", json=JOB | {"spec": JOB["spec"] | more})
+    assert refused.status_code == 422
+    fields = {mistake["field"] for mistake in refused.json()["errors"]}
+    assert {"spec.nodes", "spec.checkpoint.storeUrl", "spec.checkpoint.beginFrom"} <= fields
+    named = JOB | {"metadata": {"name": "other"}}
+    (mistake,) = (await driver.http.put(f"{JOBS}/speech", json=named)).json()["errors"]
+    assert mistake["field"] == "metadata.name"
+    assert (await driver.http.put(f"{JOBS}/nobody", json=JOB)).status_code == 404
+    assert (await driver.http.get(f"{JOBS}/speech")).json()["version"] == 1
 
 
 async def test_a_job_is_told_where_to_begin_while_it_does_not_train(driver: Driver) -> None:

@@ -74,7 +74,7 @@ def too_large(size: str, limit_bytes: int = LIMIT_BYTES) -> Problem:
     return Problem(
         413,
         f"the body has {size}, the limit is {limit_bytes:,}.",
-        fix="Keep data out of the spec: name a file in `env` or `command` instead.",
+        fix="Send less of it; a job's data belongs in files that `env` or `command` name.",
     )
 
 

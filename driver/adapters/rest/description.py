@@ -105,6 +105,7 @@ def _whole(schema: Document) -> Document:
 
 SCHEMAS: dict[str, Document] = {
     "POST /jobs": _whole(jobspec.schema()),
+    "PUT /jobs/{job}": _whole(jobspec.schema()),
     "POST /nodes/{node}/evict": REASON_SCHEMA,
     "POST /nodes/{node}/restore": REASON_SCHEMA,
     "POST /nodes/{node}/maintain": NOTICE_SCHEMA,

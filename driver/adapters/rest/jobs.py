@@ -1,4 +1,4 @@
-"""Routes about jobs: submit, list, get, suspend, resume, stop, delete, live progress."""
+"""Routes about jobs: submit, list, get, update, suspend, resume, stop, delete, live progress."""
 
 import asyncio
 from typing import Annotated, Any
@@ -21,8 +21,10 @@ from holdfast.driver.core import events
 from holdfast.driver.core.state.model import Job, Wanted
 from holdfast.driver.people.control import Control
 from holdfast.driver.people.spec_to_plan import plan_of
+from holdfast.driver.people.update import update_of
 from holdfast.kit.ids import new_id
 from holdfast.protocol.jobcheck import check_without_pods
+from holdfast.protocol.mistakes import BadDocument, Mistake, shown
 
 router = APIRouter(prefix=f"{PREFIX}/jobs", tags=["jobs"], dependencies=[Depends(person)])
 
@@ -74,6 +76,32 @@ async def list_jobs(control: Driver, asked: Annotated[JobsParameters, Query()]) 
 async def get_job(job: str, control: Driver) -> JobView:
     """One job as it is now."""
     return view_of(control, job_of(control, job))
+
+
+@router.put("/{job}", status_code=202, dependencies=[NO_PARAMETERS])
+async def update(job: str, request: Request, control: Driver, key: IdempotencyKey = None) -> Done:
+    """Have the job run another version of itself: the whole TrainingJob, as it is to be. What runs
+    saves and ends first. Where the new version fails again and again the one before runs again.
+    """
+    document = await read_json(request)
+    known = job_of(control, job)
+    if control.people.objects is not None:
+        raise objects.not_here(job)
+    wanted = await asyncio.to_thread(check_without_pods, document)
+    if wanted.metadata.name != job:
+        raise BadDocument([_named(wanted.metadata.name, job)])
+    plan = plan_of(wanted, control.settings.paths, life="")
+    made_of = key_of(key, "update", job, document)
+    return await ask(control, job, update_of(known, plan, by=PERSON), key=made_of)
+
+
+def _named(name: str, job: str) -> Mistake:
+    return Mistake(
+        field="metadata.name",
+        value=shown(name),
+        why=f"the job that is to be updated is {job}.",
+        fix=f"Write {job}, or submit it as another job.",
+    )
 
 
 @router.get("/{job}/progress", dependencies=[NO_PARAMETERS])

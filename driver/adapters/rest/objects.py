@@ -51,6 +51,15 @@ async def delete(control: Control, objects: Objects, token: str, job: str) -> Do
     return Done(name=job, sequence=sequence, why=f"{job} is being deleted")
 
 
+def not_here(job: str) -> Problem:
+    """Another version is a change of the object, by the tools that show what it changes."""
+    return Problem(
+        409,
+        f"job: {job!r} is an object of Kubernetes, which says what it is to be.",
+        fix="Change the object: kubectl edit trainingjob, or kubectl apply.",
+    )
+
+
 def check(control: Control, event: ResumeRequested) -> None:
     """Raises `Problem` where the job cannot begin at the step that is asked for: before its object
     has it go on from another one.

@@ -20,6 +20,7 @@ from holdfast.driver.adapters.rest.diagnoses import checked_nodes, no_diagnosis
 from holdfast.driver.adapters.rest.examples import JOB
 from holdfast.driver.adapters.rest.facts import checked_fact, checked_version
 from holdfast.driver.adapters.rest.logs import unreadable
+from holdfast.driver.adapters.rest.objects import not_here
 from holdfast.driver.adapters.rest.paging import decoded as decoded_token
 from holdfast.driver.adapters.rest.problems import (
     Problem,
@@ -40,6 +41,7 @@ from holdfast.driver.adapters.rest.webhooks import not_taken
 from holdfast.driver.core.events import JobSubmitted, Plan
 from holdfast.driver.people.access import NotAllowed, no_token, wrong_token
 from holdfast.driver.people.admission import Refusal, of_defect
+from holdfast.protocol import jobupdate
 from holdfast.protocol.jobcheck import check
 from holdfast.protocol.messages import Task
 from holdfast.protocol.mistakes import BadDocument
@@ -154,6 +156,13 @@ REFUSALS: dict[str, Refusals] = {
         "bad-query": _out_of_bounds("limit", 0, 1),
     },
     "GET /jobs/{job}": _PERSON | _NO_JOB,
+    "PUT /jobs/{job}": _PERSON
+    | _NO_JOB
+    | _BODY
+    | _ENDED
+    | {"stays": of_mistakes(BadDocument(jobupdate.mistakes({"nodes": 4}, {"nodes": 8})))}
+    | {"of-an-object": not_here("speech-7b")}
+    | _KEY,
     "DELETE /jobs/{job}": _PERSON | _NO_JOB | _KEY,
     "POST /jobs/{job}/suspend": _PERSON | _NO_JOB | _ENDED | _KEY,
     "POST /jobs/{job}/resume": _PERSON

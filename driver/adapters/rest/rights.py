@@ -9,6 +9,7 @@ RIGHTS: dict[str, Right] = {
     "POST /jobs": Right.SUBMIT,
     "GET /jobs": Right.SEE_JOBS,
     "GET /jobs/{job}": Right.SEE_JOB,
+    "PUT /jobs/{job}": Right.CHANGE_JOB,
     "DELETE /jobs/{job}": Right.DELETE_JOB,
     "POST /jobs/{job}/suspend": Right.CHANGE_JOB,
     "POST /jobs/{job}/resume": Right.CHANGE_JOB,

@@ -13,7 +13,7 @@ from holdfast.driver.core.recovery import next_step
 from holdfast.driver.core.state import layout
 from holdfast.driver.core.state.model import Attempt, Fault, Job, Phase, Timer, Wanted
 from holdfast.driver.core.state.node import Against, Source, Trusted
-from holdfast.driver.core.state.versions import Version
+from holdfast.driver.core.state.versions import Version, with_newer
 from holdfast.driver.core.testing import off_the_job
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol import collectives
@@ -41,6 +41,36 @@ def on_submitted(turn: Turn, event: e.JobSubmitted) -> None:
     turn.say(f"{event.job} is submitted by {event.who}{_store(plan)}{_meets(plan)}", event.job)
     if plan.deadline_s is not None:
         turn.set_timer(event.job, Timer.DEADLINE, plan.deadline_s)
+
+
+def on_updated(turn: Turn, event: e.JobUpdated) -> None:
+    """Where ranks are to run something else it is a new version, which the next attempt runs: what
+    is under way ends as for a move, with its grace, and is blamed for nothing."""
+    job = turn.jobs.get(event.job)
+    if job is None or job.finished or job.ends is not None or job.parked:
+        return
+    what = ", ".join(event.fields)
+    if _same_to_ranks(job.plan, event.plan):
+        same = replace(job.version, plan=event.plan, again=None)
+        turn.put_job(replace(job, versions=(*job.versions[:-1], same)))
+        turn.say(f"{event.who} changes {what} of {job.name}", job.name)
+        return
+    number = job.version.number + 1
+    newer = Version(number=number, plan=event.plan, at_s=turn.now, by=event.by)
+    job = turn.put_job(replace(job, versions=with_newer(job.versions, newer)))
+    turn.say(f"{event.who} gives {job.name} version {number}, which changes {what}", job.name)
+    if job.phase in finish.BEFORE_RANKS or not job.goes_on:
+        return
+    stop = "grace" if job.seated else job.stop
+    if job.seated:
+        turn.move(job.name, Phase.SUSPENDING)
+    open_epoch(turn, job.name, stop=stop)
+
+
+def _same_to_ranks(before: e.Plan, after: e.Plan) -> bool:
+    """What executors act on only when ranks end or start may be other while they run."""
+    old = before.task
+    return replace(after.task, max_restarts=old.max_restarts, grace_s=old.grace_s) == old
 
 
 def on_suspend(turn: Turn, event: e.SuspendRequested) -> None:

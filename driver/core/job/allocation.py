@@ -247,7 +247,8 @@ def _fill_standbys(turn: Turn, name: str, supply: Supply) -> None:
         return
     supply.take_out(standbys)
     turn.job(name, standbys=(*job.standbys, *standbys))
-    turn.say(f"{', '.join(standbys)} stands by for {name}", name)
+    stand = "stands" if len(standbys) == 1 else "stand"
+    turn.say(f"{', '.join(standbys)} {stand} by for {name}", name)
     take(turn, name, standbys)
 
 

@@ -16,7 +16,7 @@ from holdfast.driver.core.recovery.case_of import version_before
 from holdfast.driver.core.state.fact import About, Act, Bearing, Fact, OfPoint, Table
 from holdfast.driver.core.state.model import Failure, Fault, Incident, Job, Phase, Rollback, Timer
 from holdfast.driver.core.state.restore_point import RestorePoint, Verified
-from holdfast.driver.core.state.versions import Version
+from holdfast.driver.core.state.versions import Version, with_newer
 from holdfast.driver.core.testing import suspicion
 from holdfast.driver.core.turn import Turn
 from holdfast.protocol import origins
@@ -176,8 +176,9 @@ def _version_before(turn: Turn, name: str, fault: Fault, incident: Incident) -> 
     before = version_before(job)
     old = next(each for each in job.versions if each.number == before)
     number = job.version.number + 1
-    new = Version(number=number, plan=old.plan, at_s=turn.now, by=f"version {old.number}")
-    turn.put_job(replace(job, versions=(*job.versions, new)))
+    by = f"version {old.number}"
+    new = Version(number=number, plan=old.plan, at_s=turn.now, by=by, again=old.number)
+    turn.put_job(replace(job, versions=with_newer(job.versions, new)))
     turn.say(f"{name} runs version {old.number} again, as version {number}", name)
 
 
