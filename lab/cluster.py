@@ -137,6 +137,12 @@ class Lab:
         name: str = job["metadata"]["name"]
         return name
 
+    def update(self, name: str, *, env: Mapping[str, str]) -> None:
+        """Give the job a version with these environment variables, too. Raises `Refused`."""
+        document = self.job(name)["spec"]
+        document["spec"]["env"] |= env
+        self.ask("PUT", f"/jobs/{name}", json=document)
+
     def job(self, name: str) -> dict[str, Any]:
         job: dict[str, Any] = self.ask("GET", f"/jobs/{name}")
         return job

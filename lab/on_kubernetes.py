@@ -7,7 +7,7 @@ would not.
 
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
@@ -186,6 +186,11 @@ class KubernetesLab(Lab):
         known = f"the driver has seen {name}"
         self.until(lambda: self._is_known(name), known, within_s)
         return name
+
+    def update(self, name: str, *, env: Mapping[str, str]) -> None:
+        """The same by a patch of the object. Raises `KubectlFailed`."""
+        patch = json.dumps({"spec": {"env": dict(env)}})
+        self.kubectl("patch", "tj", name, "--type=merge", "-p", patch)
 
     def _for_pods(self, job: dict[str, Any]) -> dict[str, Any]:
         """With an image, and with folders of this machine for checkpoints and what ranks write."""

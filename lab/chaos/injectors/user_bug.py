@@ -157,6 +157,21 @@ def poisoned(lab: Lab, job: str, rng: Random) -> Done:
     return replace(done, said=said)
 
 
+def updated(bug: str, *, every: int) -> Injector:
+    """Give the job a version in which rank 0 runs into `bug` at each multiple of so many steps."""
+
+    def do(lab: Lab, job: str, _rng: Random) -> Done:
+        folder = folder_of(lab, f"{job}.newer")
+        write_atomic(folder / f"{bug}.rank0.always", str(every).encode())
+        node = target.node_of(lab, target.rank_pid(lab, job, 0)).name
+        at_s = time.time()
+        lab.update(job, env={"CHAOS_BUGS": str(folder)})
+        said = f"{job} gets a version whose rank 0, at every {every}th step: {bug}"
+        return Done(said=said, node=node, rank=0, at_s=at_s)
+
+    return do
+
+
 def folder_of(lab: Lab, job: str) -> Path:
     """Where the job's script looks for such files (CHAOS_BUGS); it is made where it is not."""
     folder = lab.run.root / "bugs" / job

@@ -1,4 +1,4 @@
-"""Faults 5, 6, 9 to 13, 28, 30 and 32: what users' scripts do, beside those of `ranks`."""
+"""Faults 5, 6, 9 to 13, 28, 30, 32 and 45: what users' scripts do, beside those of `ranks`."""
 
 from msgspec.structs import replace
 
@@ -25,6 +25,9 @@ _LOSS = Expected(
 _USUAL_STEPS = 250
 """Until it is known what is usual of a rank: 32 heartbeats, or 16 s."""
 
+_CRASHES_EVERY = 7
+"""Steps, a few more than are saved at once."""
+
 ROWS: tuple[Scenario, ...] = (
     Scenario(
         5,
@@ -34,6 +37,15 @@ ROWS: tuple[Scenario, ...] = (
         HANG,
         script=BUGGY,
         longer=2,
+    ),
+    Scenario(
+        45,
+        "bad-version",
+        "the job gets a new version, in which the user's script raises again and again",
+        user_bug.updated("raise", every=_CRASHES_EVERY),
+        replace(USER, names_node=False, incidents=6, most_steps_lost=6),
+        script=BUGGY,
+        longer=3,
     ),
     Scenario(
         6,
