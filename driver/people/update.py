@@ -25,21 +25,21 @@ def update_of(job: Job, plan: Plan, *, by: str) -> JobUpdated:
     fields = jobupdate.changed(before, after)
     if not fields:
         raise BadDocument([_nothing(job.name)])
-    return JobUpdated(job=job.name, plan=_of_this_life(job.plan, plan), fields=fields, by=by)
+    return JobUpdated(job=job.name, plan=of_this_life(job.plan, plan), fields=fields, by=by)
+
+
+def of_this_life(before: Plan, plan: Plan) -> Plan:
+    """Its checkpoints stay where they are, whatever the new plan would have had."""
+    old = before.task
+    task = replace(plan.task, store_url=old.store_url, begin_from=old.begin_from)
+    task = replace(task, log_root=old.log_root)
+    return replace(plan, task=task, suspend=before.suspend)
 
 
 def spec_of(plan: Plan) -> dict[str, Any]:
     """The spec that a plan was made of, with its defaults."""
     spec: dict[str, Any] = json.loads(plan.spec or b"{}").get("spec", {})
     return spec
-
-
-def _of_this_life(before: Plan, plan: Plan) -> Plan:
-    """Its checkpoints stay where they are, whatever the new plan would have had."""
-    old = before.task
-    task = replace(plan.task, store_url=old.store_url, begin_from=old.begin_from)
-    task = replace(task, log_root=old.log_root)
-    return replace(plan, task=task, suspend=before.suspend)
 
 
 def _nothing(name: str) -> Mistake:

@@ -203,25 +203,29 @@ def test_another_version_is_refused_by_its_name(cluster: ControlPlane) -> None:
     assert 'no matches for kind "TrainingJob" in version "holdfast.dev/v1"' in said
 
 
-def test_only_suspend_can_change_once_the_job_is_made(cluster: ControlPlane) -> None:
+def test_what_a_job_is_laid_out_by_cannot_change_and_what_it_runs_can(cluster: ControlPlane) -> None:
     applied(cluster, job(name="fixed", deadlineS=60))
     applied(cluster, job(name="fixed", deadlineS=60, suspend=True))
     changes: list[dict[str, Any]] = [
         {"nodes": 8},
-        {"command": ["sh"]},
-        {"env": {"A": "1"}},
         {"standbys": 1},
         {"deadlineS": 61},
-        {"ttlS": 1},
         {"pod": {"image": "speech:2"}},
     ]
     for change in changes:
         (field,) = change
         said = refusal(cluster, job(**{"name": "fixed", "deadlineS": 60, **change}))
         assert f"{field} cannot change once the job is made.  Delete the job and create it" in said
+    for inner in ("storeUrl", "beginFrom"):
+        moved = {"checkpoint": {inner: "file:///elsewhere"}}
+        said = refusal(cluster, job(name="fixed", deadlineS=60, **moved))
+        assert f"{inner} cannot change once the job is made." in said
     patch = '[{"op": "remove", "path": "/spec/deadlineS"}]'
     with pytest.raises(KubectlFailed, match="deadlineS cannot change"):
         cluster.kubectl("-n", NAMESPACE, "patch", "tj", "fixed", "--type=json", "-p", patch)
+    other: dict[str, Any] = {"command": ["sh"], "env": {"A": "1"}, "ttlS": 1}
+    other |= {"workdir": "/data", "checkpoint": {"retention": 3}}
+    applied(cluster, job(name="fixed", deadlineS=60, **other))
 
 
 def test_the_status_is_written_apart_and_shown_in_columns(cluster: ControlPlane) -> None:

@@ -14,6 +14,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.state.model import Incident, Job, Phase, State, Wanted
 from holdfast.driver.core.state.node import Free, Held, Node, Promised
 from holdfast.driver.core.state.restore_point import RestorePoint, Where
+from holdfast.driver.core.state.versions import Version
 from holdfast.protocol.faults import Blame, Kind
 
 
@@ -88,6 +89,29 @@ def test_an_object_of_which_no_job_can_be_made_is_refused_with_its_field() -> No
 def test_a_changed_spec_is_named_by_its_fields_and_suspend_is_none_of_them() -> None:
     assert jobs.changed(changed_spec(suspend=True), core_job()) == ""
     assert jobs.changed(changed_spec(nodes=3), core_job()).startswith("spec.nodes: changed")
+
+
+def test_what_may_change_is_another_version_in_the_folder_of_its_checkpoints() -> None:
+    job, wanted = core_job(), changed_spec(env={"LR": "1e-4"}, suspend=False)
+    event = jobs.missing(wanted, job, "speech")
+    assert isinstance(event, e.JobUpdated)
+    assert (event.fields, event.plan.task.env["LR"]) == (("env",), "1e-4")
+    assert event.plan.task.store_url == job.plan.task.store_url
+    version = Version(number=2, plan=event.plan, at_s=1.0)
+    newer = replace(job, versions=(*job.versions, version))
+    assert jobs.uid_of(newer) == "uid-1"
+    assert jobs.missing(wanted, newer, "speech") is None
+    back = Version(number=3, plan=job.plan, at_s=2.0, again=1)
+    went_back = replace(newer, versions=(*newer.versions, back))
+    assert jobs.missing(wanted, went_back, "speech") is None, "it is not tried again and again"
+    assert isinstance(jobs.missing(JOB, went_back, "speech"), e.JobUpdated), "a person went back"
+
+
+@pytest.mark.parametrize(
+    "more", [{"nodes": 3}, {"checkpoint": {"storeUrl": "file:///bucket"}}, {"env": {"RANK": "1"}}]
+)
+def test_with_what_has_to_stay_nothing_is_followed(more: Object) -> None:
+    assert jobs.missing(changed_spec(**({"env": {"LR": "1e-4"}} | more)), core_job(), "s") is None
 
 
 def test_what_is_new_in_the_spec_since_a_job_was_accepted_is_no_change_of_it() -> None:

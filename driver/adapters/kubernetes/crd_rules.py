@@ -7,7 +7,7 @@ gives both the same specs. Each is cheap: all that they look at has a bound.
 import json
 from typing import Any
 
-from holdfast.protocol import communication, jobrules, jobspec, podspec, storeurl
+from holdfast.protocol import communication, jobrules, jobspec, jobupdate, podspec, storeurl
 
 Rule = dict[str, Any]
 
@@ -93,15 +93,16 @@ _OWN_VOLUME = _rule(
     podspec.OWN_VOLUME_FIX,
 )
 
-_OPTIONAL = ("deadlineS", "ttlS")
-_MUTABLE = ("suspend",)
+_OPTIONAL = ("deadlineS",)
+_MUTABLE = (*jobupdate.MAY_CHANGE, "suspend")
 
 
 def _unchanged(name: str) -> Rule:
     return _rule("self == oldSelf", f"{name} cannot change once the job is made.", REMAKE)
 
 
-REMAKE = "Delete the job and create it anew; only suspend can change."
+_ONLY = f"{', '.join(_MUTABLE[:-1])} and {_MUTABLE[-1]}"
+REMAKE = f"Delete the job and create it anew; only {_ONLY} can change."
 SPEC_IMMUTABLE = {
     name: _unchanged(name)
     for name in (info.alias or field for field, info in jobspec.Spec.model_fields.items())
@@ -173,10 +174,11 @@ _INTERFACES = _rule(
 
 RULES: dict[str, list[Rule]] = {
     "spec": [_SIZES, *_OPTIONAL_UNCHANGED],
+    "spec.checkpoint.beginFrom": [_unchanged("beginFrom")],
     "spec.env": [_ENVIRONMENT],
     "spec.topology.order": [_ORDER],
     "spec.timeouts": [_STUCK],
-    "spec.checkpoint.storeUrl": [_STORE],
+    "spec.checkpoint.storeUrl": [_STORE, _unchanged("storeUrl")],
     "spec.communication.rendezvous": [_REDIS],
     "spec.communication.interfaces": [_INTERFACES],
     "spec.pod.resources.requests": [_AMOUNTS],

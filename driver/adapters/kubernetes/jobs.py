@@ -15,7 +15,10 @@ from msgspec.structs import replace
 from holdfast.driver.adapters.kubernetes import names, podspec, status
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state.model import Job, Wanted
+from holdfast.driver.core.state.versions import made_last
 from holdfast.driver.people.spec_to_plan import plan_of
+from holdfast.driver.people.update import of_this_life
+from holdfast.protocol import jobupdate
 from holdfast.protocol.jobcheck import check
 from holdfast.protocol.jobspec import TrainingJob
 from holdfast.protocol.mistakes import BadDocument
@@ -49,7 +52,7 @@ def missing(wanted: Json | None, job: Job | None, name: str) -> e.AnyEvent | Non
         return e.SuspendRequested(job=job.name, by=BY)
     if not suspend and job.wanted is Wanted.SUSPEND:
         return e.ResumeRequested(job=job.name, by=BY)
-    return None
+    return None if job.parked else _update(wanted, job)
 
 
 def going(wanted: Json) -> bool:
@@ -71,17 +74,14 @@ def left_s(wanted: Json, now: datetime) -> float | None:
 
 def uid_of(job: Job) -> str:
     """UID of the object that the job was made of; "" for one that came by REST."""
-    return str(_document(job).get("metadata", {}).get("uid", ""))
+    return str(_document(job.plan).get("metadata", {}).get("uid", ""))
 
 
 def changed(wanted: Json, job: Job) -> str:
-    """Which fields of the spec are not those that the job was made of; "" where all are.
-
-    Only `suspend` may change: a job that runs is not bent into another.
+    """Which fields of the spec are not those of the job, and have to stay; "" where none is. What
+    may change is followed, see `missing`.
     """
-    was, now = _accepted(job), _spec(wanted)  # both with the defaults of today
-    fields = [key for key in sorted(was.keys() | now.keys()) if was.get(key) != now.get(key)]
-    others = [f"spec.{field}" for field in fields if field != "suspend"]
+    others = [f"spec.{field}" for field in jobupdate.refused(*_compared(wanted, job))]
     if not others:
         return ""
     return (
@@ -90,9 +90,34 @@ def changed(wanted: Json, job: Job) -> str:
     )
 
 
+def _update(wanted: Json, job: Job) -> e.JobUpdated | None:
+    """What may change has; with anything that may not, nothing is followed: `changed` says so."""
+    try:
+        before, after = _compared(wanted, job)
+    except (Refused, BadDocument):
+        return None  # told by the status
+    fields = jobupdate.changed(before, after)
+    if not fields or jobupdate.refused(before, after):
+        return None
+    plan = of_this_life(job.plan, _plan(wanted))
+    return e.JobUpdated(job=job.name, plan=plan, fields=fields, by=BY)
+
+
+def _compared(wanted: Json, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The spec that was followed last and that of today, both with the defaults of today; without
+    `suspend`, which is a wish of its own. Raises `Refused`, `BadDocument`.
+    """
+    was, now = _accepted(made_last(job.versions).plan), _spec(wanted)
+    return {**was, "suspend": None}, {**now, "suspend": None}
+
+
 def _submission(wanted: Json, name: str) -> e.AnyEvent | None:
     if going(wanted) or spent(wanted):
         return None
+    return e.JobSubmitted(job=name, plan=_plan(wanted), by=_author(wanted))
+
+
+def _plan(wanted: Json) -> e.Plan:
     metadata = wanted["metadata"]
     job = _checked(wanted)
     paths = RunPaths(Path(podspec.SCRATCH))
@@ -101,8 +126,7 @@ def _submission(wanted: Json, name: str) -> e.AnyEvent | None:
     document["metadata"] |= kept
     plan = plan_of(_stored(job), paths, life=metadata["uid"])
     # Its time to live is that of the object, whose end ends the job here.
-    plan = replace(plan, spec=json.dumps(document).encode(), ttl_s=None)
-    return e.JobSubmitted(job=name, plan=plan, by=_author(wanted))
+    return replace(plan, spec=json.dumps(document).encode(), ttl_s=None)
 
 
 def _checked(wanted: Json) -> TrainingJob:
@@ -128,9 +152,9 @@ def _stored(job: TrainingJob) -> TrainingJob:
     return job.model_copy(update={"spec": spec})
 
 
-def _accepted(job: Job) -> dict[str, Any]:
-    """The spec that the job was made of; as it was written then, where today's rules refuse it."""
-    document = _document(job)
+def _accepted(plan: e.Plan) -> dict[str, Any]:
+    """The spec that a plan was made of; as it was written then, where today's rules refuse it."""
+    document = _document(plan)
     try:
         return _spec(document)
     except (Refused, BadDocument):
@@ -147,6 +171,6 @@ def _author(wanted: Json) -> str:
     return f"TrainingJob {wanted['metadata']['namespace']}/{wanted['metadata']['name']}"
 
 
-def _document(job: Job) -> dict[str, Any]:
-    document: dict[str, Any] = json.loads(job.plan.spec or b"{}")
+def _document(plan: e.Plan) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(plan.spec or b"{}")
     return document
