@@ -147,7 +147,7 @@ not said again, so that it is noted where a defect stands in the way of the rest
 
 HANDLERS: dict[type[e.Event], Callable[[Turn, Any], None]] = {
     e.JobSubmitted: requests.on_submitted,
-    e.JobUpdated: requests.on_updated,
+    e.UpdateRequested: requests.on_updated,
     e.SuspendRequested: requests.on_suspend,
     e.ResumeRequested: requests.on_resume,
     e.StopRequested: requests.on_stop,

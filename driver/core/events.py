@@ -96,7 +96,7 @@ class JobSubmitted(Request, frozen=True):
     plan: Plan
 
 
-class JobUpdated(JobRequest, frozen=True):
+class UpdateRequested(JobRequest, frozen=True):
     """It is to run another version of itself, as soon as what runs has saved and ended.
 
     `fields`: of its spec, those that are other than in the version before.

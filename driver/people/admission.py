@@ -142,13 +142,13 @@ def _no_words(words: str) -> str:
 def _against_wish(state: State, job: Job, event: e.JobRequest) -> Refusal | None:
     """Requests that contradict what was asked for before."""
     ending = job.ends is not None or job.wanted in (Wanted.STOP, Wanted.DELETE)
-    if isinstance(event, e.SuspendRequested | e.ResumeRequested | e.JobUpdated) and ending:
+    if isinstance(event, e.SuspendRequested | e.ResumeRequested | e.UpdateRequested) and ending:
         how = "is being stopped" if job.ends is None else "is over, and saves its last step"
         return Refusal(
             "ending-job",
             f"job: {job.name!r} {how}. Submit it again under another name.",
         )
-    if isinstance(event, e.SuspendRequested | e.JobUpdated) and job.parked:
+    if isinstance(event, e.SuspendRequested | e.UpdateRequested) and job.parked:
         return Refusal(
             "parked-job",
             f"job: {job.name!r} is parked ({job.parked}), and looked at again by itself. "

@@ -60,7 +60,7 @@ WANTED = (
 
 FACTS: Mapping[type[e.Event], str] = {
     e.JobSubmitted: r"\S+ is submitted.*",
-    e.JobUpdated: r".+ gives \S+ version \d+, which changes .*|.+ changes .+ of \S+",
+    e.UpdateRequested: r".+ gives \S+ version \d+, which changes .*|.+ changes .+ of \S+",
     **dict.fromkeys(
         WANTED,
         r".+ wants \S+ (suspended|to go on( from .*)?|stopped|deleted|used again: .*)"

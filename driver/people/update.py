@@ -8,13 +8,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from holdfast.driver.core.events import JobUpdated, Plan
+from holdfast.driver.core.events import Plan, UpdateRequested
 from holdfast.driver.core.state.model import Job
 from holdfast.protocol import jobupdate
 from holdfast.protocol.mistakes import BadDocument, Mistake
 
 
-def update_of(job: Job, plan: Plan, *, by: str) -> JobUpdated:
+def update_of(job: Job, plan: Plan, *, by: str) -> UpdateRequested:
     """The job is to be as `plan`, which was made of its new document.
 
     Raises `BadDocument` where it differs in what has to stay, or in nothing.
@@ -25,7 +25,7 @@ def update_of(job: Job, plan: Plan, *, by: str) -> JobUpdated:
     fields = jobupdate.changed(before, after)
     if not fields:
         raise BadDocument([_nothing(job.name)])
-    return JobUpdated(job=job.name, plan=of_this_life(job.plan, plan), fields=fields, by=by)
+    return UpdateRequested(job=job.name, plan=of_this_life(job.plan, plan), fields=fields, by=by)
 
 
 def of_this_life(before: Plan, plan: Plan) -> Plan:

@@ -10,10 +10,10 @@ from holdfast.driver.core.state.versions import KEPT, made_last
 from holdfast.driver.people.admission import refuse
 
 
-def updated(life, command: str = "better.py") -> e.JobUpdated:
+def updated(life, command: str = "better.py") -> e.UpdateRequested:
     task = replace(life.job.plan.task, command=(command,))
     plan = replace(life.job.plan, task=task)
-    return e.JobUpdated(job="job", plan=plan, fields=("command",), by="ada")
+    return e.UpdateRequested(job="job", plan=plan, fields=("command",), by="ada")
 
 
 def test_the_next_attempt_runs_it_on_the_same_nodes_from_the_last_step(training) -> None:
@@ -67,7 +67,7 @@ def test_what_ranks_do_not_see_changes_while_they_train(training) -> None:
     budget = replace(life.job.plan.user, restarts=9)
     plan = replace(life.job.plan, task=task, user=budget, grace_s=7.0, ttl_s=60.0)
     epoch = life.job.epoch
-    event = e.JobUpdated(job="job", plan=plan, fields=("recovery", "ttlS"), by="ada")
+    event = e.UpdateRequested(job="job", plan=plan, fields=("recovery", "ttlS"), by="ada")
     assert "ada changes recovery, ttlS of job" in life.do(event).why
     assert (life.phase, life.job.epoch, life.job.version.number) == (Phase.RUNNING, epoch, 1)
     assert life.job.plan == plan

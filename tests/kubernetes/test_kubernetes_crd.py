@@ -203,7 +203,9 @@ def test_another_version_is_refused_by_its_name(cluster: ControlPlane) -> None:
     assert 'no matches for kind "TrainingJob" in version "holdfast.dev/v1"' in said
 
 
-def test_what_a_job_is_laid_out_by_cannot_change_and_what_it_runs_can(cluster: ControlPlane) -> None:
+def test_how_a_job_is_laid_out_cannot_change_and_what_it_runs_can(
+    cluster: ControlPlane,
+) -> None:
     applied(cluster, job(name="fixed", deadlineS=60))
     applied(cluster, job(name="fixed", deadlineS=60, suspend=True))
     changes: list[dict[str, Any]] = [

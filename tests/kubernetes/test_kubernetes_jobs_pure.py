@@ -94,7 +94,7 @@ def test_a_changed_spec_is_named_by_its_fields_and_suspend_is_none_of_them() -> 
 def test_what_may_change_is_another_version_in_the_folder_of_its_checkpoints() -> None:
     job, wanted = core_job(), changed_spec(env={"LR": "1e-4"}, suspend=False)
     event = jobs.missing(wanted, job, "speech")
-    assert isinstance(event, e.JobUpdated)
+    assert isinstance(event, e.UpdateRequested)
     assert (event.fields, event.plan.task.env["LR"]) == (("env",), "1e-4")
     assert event.plan.task.store_url == job.plan.task.store_url
     version = Version(number=2, plan=event.plan, at_s=1.0)
@@ -104,7 +104,9 @@ def test_what_may_change_is_another_version_in_the_folder_of_its_checkpoints() -
     back = Version(number=3, plan=job.plan, at_s=2.0, again=1)
     went_back = replace(newer, versions=(*newer.versions, back))
     assert jobs.missing(wanted, went_back, "speech") is None, "it is not tried again and again"
-    assert isinstance(jobs.missing(JOB, went_back, "speech"), e.JobUpdated), "a person went back"
+    assert isinstance(jobs.missing(JOB, went_back, "speech"), e.UpdateRequested), (
+        "a person went back"
+    )
 
 
 @pytest.mark.parametrize(

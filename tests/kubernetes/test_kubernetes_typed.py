@@ -33,6 +33,7 @@ TYPED = {
     "submit": "submit job.yaml",
     "jobs": "jobs",
     "delete": "delete speech",
+    "update": "update job.yaml",
     "stop": "stop speech",
     "suspend": "suspend speech",
     "resume": "resume speech",

@@ -90,7 +90,7 @@ def changed(wanted: Json, job: Job) -> str:
     )
 
 
-def _update(wanted: Json, job: Job) -> e.JobUpdated | None:
+def _update(wanted: Json, job: Job) -> e.UpdateRequested | None:
     """What may change has; with anything that may not, nothing is followed: `changed` says so."""
     try:
         before, after = _compared(wanted, job)
@@ -100,7 +100,7 @@ def _update(wanted: Json, job: Job) -> e.JobUpdated | None:
     if not fields or jobupdate.refused(before, after):
         return None
     plan = of_this_life(job.plan, _plan(wanted))
-    return e.JobUpdated(job=job.name, plan=plan, fields=fields, by=BY)
+    return e.UpdateRequested(job=job.name, plan=plan, fields=fields, by=BY)
 
 
 def _compared(wanted: Json, job: Job) -> tuple[dict[str, Any], dict[str, Any]]:

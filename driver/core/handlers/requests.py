@@ -43,7 +43,7 @@ def on_submitted(turn: Turn, event: e.JobSubmitted) -> None:
         turn.set_timer(event.job, Timer.DEADLINE, plan.deadline_s)
 
 
-def on_updated(turn: Turn, event: e.JobUpdated) -> None:
+def on_updated(turn: Turn, event: e.UpdateRequested) -> None:
     """Where ranks are to run something else it is a new version, which the next attempt runs: what
     is under way ends as for a move, with its grace, and is blamed for nothing."""
     job = turn.jobs.get(event.job)

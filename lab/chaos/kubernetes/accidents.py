@@ -1,9 +1,10 @@
 """Several faults at once, nodes that come back, and notices (40 to 50). As `kubelets`."""
 
-from holdfast.lab.chaos.injectors import driver, lemon, node, people, repeated, returning
+from holdfast.lab.chaos.injectors import driver, lemon, node, people, repeated, returning, user_bug
 from holdfast.lab.chaos.kubernetes import fault_witnesses, rows, witnesses
 from holdfast.lab.chaos.kubernetes.rows import OnKubernetes
 from holdfast.lab.chaos.scenario import Shape
+from holdfast.lab.chaos.scripts import BUGGY
 
 ACCIDENTS: tuple[OnKubernetes, ...] = (
     OnKubernetes(
@@ -85,6 +86,15 @@ ACCIDENTS: tuple[OnKubernetes, ...] = (
         there=(witnesses.messages_were_repeated,),
         holds=(witnesses.dead_epochs_wrote_nothing,),
         relayed=True,
+    ),
+    OnKubernetes(
+        45,
+        "bad-version",
+        "`env` of the TrainingJob is changed, and then the script raises again and again",
+        user_bug.updated("raise", every=7),
+        rows.BAD_VERSION,
+        script=BUGGY,
+        longer=3,
     ),
     OnKubernetes(
         47,

@@ -69,6 +69,13 @@ LEMON = Expected(
     told_within_steps=STORE_EVERY,  # each of its deaths may be told one step off
     must_leave=True,
 )
+BAD_VERSION = Expected(
+    names_rank=True,
+    names_node=False,
+    blame=("user",),
+    incidents=6,  # by which it is to be left
+    most_steps_lost=6,
+)
 FORGOTTEN = Expected(phase=GONE, incident=False, most_steps_lost=0, compares_losses=False)
 
 MIDDLE, LONG, LONGEST = 5, 10, 20

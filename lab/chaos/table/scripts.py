@@ -43,7 +43,7 @@ ROWS: tuple[Scenario, ...] = (
         "bad-version",
         "the job gets a new version, in which the user's script raises again and again",
         user_bug.updated("raise", every=_CRASHES_EVERY),
-        replace(USER, names_node=False, incidents=6, most_steps_lost=6),
+        replace(USER, names_node=False, incidents=6, most_steps_lost=6),  # by then it is left
         script=BUGGY,
         longer=3,
     ),

@@ -1,13 +1,7 @@
-"""A person gives the job another version of its code, between two attempts.
-
-Of the core's events none says so yet: what such an edit would leave in the state is put there.
-"""
-
-from msgspec.structs import replace
+"""A person gives the job another version of its code, between two attempts."""
 
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state.model import Phase
-from holdfast.driver.core.state.versions import Version
 from holdfast.lab.simulator.cases.world import JOB, CaseWorld
 
 LOOKS_S = 1.0
@@ -26,7 +20,6 @@ def _when_at_rest(world: CaseWorld, number: int) -> None:
     if job.phase is not Phase.SUSPENDED:
         world.agenda.after(LOOKS_S, lambda: _when_at_rest(world, number))
         return
-    newer = Version(number=number, plan=world.plan(number), at_s=world.now, by="a person")
-    edited = replace(job, versions=(*job.versions, newer))
-    driver.state = replace(driver.state, jobs={**driver.state.jobs, JOB: edited})
+    plan, fields = world.plan(number), ("command",)
+    driver.request(e.UpdateRequested(job=JOB, plan=plan, fields=fields, by="a person"))
     driver.request(e.ResumeRequested(job=JOB, by="a person"))
