@@ -3,6 +3,8 @@
 Called by `simulate`.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.core import events as e
 from holdfast.lab.simulator import checkpoints
 from holdfast.lab.simulator.scenario import SimJob
@@ -66,6 +68,15 @@ def grant(world: World, name: str) -> None:
     world.promises.go_on(name)
     if world.driver.request(e.ResumeRequested(job=name, from_step=0)):
         world.granted.add(name)
+
+
+def update(world: World, name: str) -> None:
+    """A person gives the job another version of its script."""
+    job = world.driver.state.jobs.get(name)
+    if job is not None:
+        task = replace(job.plan.task, command=("train", f"{job.version.number + 1}"))
+        plan = replace(job.plan, task=task)
+        world.driver.request(e.UpdateRequested(job=name, plan=plan, fields=("command",)))
 
 
 def suspend(world: World, name: str) -> None:

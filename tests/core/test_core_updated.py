@@ -50,13 +50,14 @@ def test_a_job_at_rest_takes_it_and_goes_on_with_it(life, suspended: bool) -> No
     assert (life.phase, life.job.history[-1].version) == (Phase.RUNNING, 2)
 
 
-def test_while_ranks_are_about_to_start_the_order_is_given_anew(training) -> None:
+def test_while_no_rank_runs_nodes_are_told_of_the_next_one_at_once(training) -> None:
     life = training()
     life.do(updated(life, "one.py"))
     before = life.job.epoch
     life.do(updated(life, "two.py"))
-    assert life.job.epoch > before
-    assert life.told("n0").stop == "grace", "what still ends has its grace"
+    told = life.told("n0")
+    assert (told.epoch, told.stop) == (before, "grace"), "what still ends has its grace"
+    assert told.task.command == ("two.py",)
     life.answer()
     assert (life.phase, life.job.running.plan.task.command) == (Phase.RUNNING, ("two.py",))
 

@@ -32,6 +32,7 @@ FEW = {
     "apart": 15,
     "same-name": 15,
     "maintenance": 10,
+    "updated": 15,
     "queue": 10,
     "overruled": 15,
     "people-evict": 15,

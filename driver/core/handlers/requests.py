@@ -59,12 +59,9 @@ def on_updated(turn: Turn, event: e.UpdateRequested) -> None:
     newer = Version(number=number, plan=event.plan, at_s=turn.now, by=event.by)
     job = turn.put_job(replace(job, versions=with_newer(job.versions, newer)))
     turn.say(f"{event.who} gives {job.name} version {number}, which changes {what}", job.name)
-    if job.phase in finish.BEFORE_RANKS or not job.goes_on:
-        return
-    stop = "grace" if job.seated else job.stop
-    if job.seated:
+    if job.seated and job.goes_on:
         turn.move(job.name, Phase.SUSPENDING)
-    open_epoch(turn, job.name, stop=stop)
+        open_epoch(turn, job.name, stop="grace")
 
 
 def _same_to_ranks(before: e.Plan, after: e.Plan) -> bool:

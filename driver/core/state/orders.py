@@ -109,7 +109,7 @@ def _tests_of(state: State, node: Node) -> tuple[DiagnosticOrder, ...]:
 
 def orders_key(job: Job) -> tuple[object, ...]:
     """What the desired states of all its nodes depend on: equal means that no node is affected."""
-    return (job.epoch, job.seats, job.restore, job.stop, job.save)
+    return (job.epoch, job.version.number, job.seats, job.restore, job.stop, job.save)
 
 
 def calls_for(node: Node) -> list[AnyEffect]:

@@ -8,7 +8,7 @@ from holdfast.lab.simulator.scenario import KINDS, Fault, Scenario, SimJob
 
 HARMLESS = {"kill-rank": 3, "blip": 1, "raise": 1, "kill-executor": 2, "hang": 2}
 """What no node is to blame for, and one restart cures."""
-WISHES = ("suspend", "resume", "stop", "delete", "evict", "brake", "maintain", "restore")
+WISHES = ("suspend", "resume", "stop", "delete", "evict", "brake", "maintain", "restore", "update")
 ACCIDENTS = {kind: weight for kind, weight in KINDS.items() if kind not in WISHES}
 """All that happens by itself."""
 

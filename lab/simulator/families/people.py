@@ -19,6 +19,21 @@ def same_name(seed: int) -> Scenario:
     return of_family(seed, "same-name", jobs, drawn, nodes=nodes + rng.randint(0, 1), until_s=120.0)
 
 
+def updated(seed: int) -> Scenario:
+    """Jobs get other versions, in the middle of recoveries, rests and moves, and otherwise."""
+    streams = Streams(seed)
+    rng = streams.of("updated", "draw")
+    nodes, at_s = rng.randint(3, 6), rng.uniform(4.0, 30.0)
+    beside = {**HARMLESS, "lose-node": 2, "kill-driver": 3, "freeze-driver": 1, "drain": 2}
+    beside |= {"suspend": 2, "resume": 2, "maintain": 1, "kernel-fault": 1, "store-down": 1}
+    drawn = (
+        *faults(streams, "update", {"update": 1}, rng.randint(1, 4), (at_s - 2.0, at_s + 20.0)),
+        *faults(streams, "cause", beside, rng.randint(0, 4), (at_s - 4.0, at_s + 20.0)),
+    )
+    jobs = (job(streams.of("job-0", "draw"), 0, rng.randint(1, nodes - 1), steps=150),)
+    return of_family(seed, "updated", jobs, drawn, nodes=nodes, until_s=200.0)
+
+
 def maintenance(seed: int) -> Scenario:
     """People announce work on nodes, in the middle of recoveries and otherwise."""
     streams = Streams(seed)

@@ -22,6 +22,7 @@ FAMILIES: dict[str, Callable[[int], Scenario]] = {
     "wrong-tests": twice.wrong_tests,
     "flapping": cluster.flapping,
     "maintenance": people.maintenance,
+    "updated": people.updated,
     "mounts": twice.mounts,
     "hungry": twice.hungry,
     "queue": people.queue,

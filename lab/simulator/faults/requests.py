@@ -8,6 +8,10 @@ from holdfast.lab.simulator.scenario import Fault
 from holdfast.lab.simulator.world import World
 
 
+def update(world: World, fault: Fault) -> None:
+    people.update(world, whom.job(world, fault))
+
+
 def suspend(world: World, fault: Fault) -> None:
     people.suspend(world, whom.job(world, fault))
 

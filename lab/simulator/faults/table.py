@@ -80,6 +80,7 @@ HANDLERS: dict[str, Callable[[World, Fault], None]] = {
     "kill-driver": driver.kill_driver,
     "freeze-driver": driver.freeze_driver,
     "put-back": driver.put_back,
+    "update": requests.update,
     "suspend": requests.suspend,
     "resume": requests.resume,
     "anew": requests.anew,

@@ -21,6 +21,7 @@ def check(world: World, before: State, event: e.AnyEvent, decision: Decision, no
             jobs.ranks_have_good_nodes(after, new)
             jobs.no_suspect_is_seated(old, new, after)
             jobs.table_is_whole(new)
+            jobs.the_newest_version_runs(new)
             jobs.budget_is_kept(new, now)
             jobs.who_came_first_starts_first(world, old, new, after)
             jobs.who_can_meet_is_seated(old, new, after, now)

@@ -26,6 +26,12 @@ def epochs_only_grow(old: Job | None, new: Job) -> None:
         require("one-table-an-epoch", old.seats == new.seats, f"{new.name}: {new.epoch}")
 
 
+def the_newest_version_runs(new: Job) -> None:
+    """Whatever else happens, no rank runs a version that was given up or taken back."""
+    runs = new.history[-1].version if new.seated else new.version.number
+    require("newest-version-runs", runs == new.version.number, f"{new.name}: {runs}")
+
+
 def who_can_meet_is_seated(old: Job | None, new: Job, after: State, now: float) -> None:
     """Written again, apart from the core: two nodes that could not reach each other are seated
     together only where no other node is to be had.
