@@ -281,7 +281,7 @@ def test_a_host_that_hears_nothing_keeps_its_node_while_a_keeper_holds_the_lock(
 @given(times=st.lists(st.floats(min_value=0.05, max_value=1.5), min_size=1, max_size=80))
 def test_patience_is_over_only_where_there_was_no_keeper_all_the_time(times, tmp_path_factory):
     root, now_s, lasts_s = tmp_path_factory.mktemp("kept"), 0.0, 6.0
-    patience = Patience(root, lasts_s, now_s)
+    patience = Patience(root, "run", lasts_s, now_s)
     with locked(root):
         for pause_s in times:
             now_s += pause_s
@@ -292,6 +292,19 @@ def test_patience_is_over_only_where_there_was_no_keeper_all_the_time(times, tmp
     assert patience.is_over(now_s + lasts_s + 1.01)
     patience.heard(now_s := now_s + 2 * lasts_s)
     assert not patience.is_over(now_s + lasts_s / 2)
+
+
+def test_a_host_ends_its_node_where_the_lock_is_held_by_a_keeper_of_another_run(tmp_path):
+    """Whoever removed `keeper.json` has a new run there, which knows nothing of the older nodes."""
+    fake, marks = FakeLease(), {processes.RUN_MARK: "run"}
+    states.save(tmp_path, states.new_state("another", "127.0.0.1"))
+    more = {"commands": {}, "environment": marks, "outlive_keeper_s": 1.0}
+    with locked(tmp_path), start_host(tmp_path, fake, **more) as host:
+        fake.silence()
+        try:
+            assert host.wait(DEADLINE_S) == 0
+        finally:
+            host.terminate()
 
 
 def test_executor_and_daemon_end_with_a_killed_host_though_there_is_no_keeper(tmp_path):
