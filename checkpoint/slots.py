@@ -113,8 +113,12 @@ class Slot:
             fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        # Else the rank has put a larger file in its place since it was opened.
-        return os.fstat(fd).st_ino == self.data.stat().st_ino
+        try:
+            there = self.data.stat()
+        except FileNotFoundError:
+            return False
+        # Else somebody has put another file in its place since it was opened.
+        return os.fstat(fd).st_ino == there.st_ino
 
     def seal(self) -> Seal | None:
         """What the slot holds, or None while it is not sealed, or its seal is not what was put."""
