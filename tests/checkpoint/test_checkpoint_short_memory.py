@@ -142,6 +142,20 @@ say(saved=saved, offered=kept[-1][1], in_a_row=agent.skipped(1).in_a_row)
     assert "Give the node's memory folder more room, or save less." in log
 
 
+def test_a_slot_that_was_emptied_for_another_is_not_offered(
+    tmp_path: Path, on_a_small_tmpfs: Play
+) -> None:
+    script = """
+before = [(all(save(step, 2)), offered()) for step in range(1, 5)]
+after = [(all(save(5, 4)), offered())]
+say(saved=[one for one, _ in before + after], at_4=before[-1][1], at_5=after[-1][1])
+"""
+    said, log = on_a_small_tmpfs(tmp_path, 9, script)
+    assert said["saved"] == [True] * 5, log
+    assert said["at_4"] == [4, 3, 2, 1]
+    assert said["at_5"] == [5, 4, 3], "one was written over, and one had to make room"
+
+
 def test_two_ranks_share_what_there_is(tmp_path: Path, on_a_small_tmpfs: Play) -> None:
     script = """
 for one in made:
