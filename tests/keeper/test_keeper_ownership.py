@@ -1,5 +1,6 @@
 """Who starts whom, who restarts whom, and what is left when each is killed. Real kills."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -18,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import DEADLINE_S, eventually
 
-from holdfast.keeper import processes
+from holdfast.keeper import lock, processes
 from holdfast.keeper import state as states
 from holdfast.keeper.factory import COMMANDS
-from holdfast.keeper.lock import Patience, locked
+from holdfast.keeper.lock import Patience, is_kept, locked
 from holdfast.keeper.memory import MARK, memory_root
 from holdfast.protocol import exitcodes, lease
 
@@ -305,6 +306,25 @@ def test_a_host_ends_its_node_where_the_lock_is_held_by_a_keeper_of_another_run(
             assert host.wait(DEADLINE_S) == 0
         finally:
             host.terminate()
+
+
+def test_who_looks_is_nobodys_keeper(tmp_path):
+    """Hosts whose keeper is gone look at one moment: none may take another for it."""
+    with locked(tmp_path):
+        assert is_kept(tmp_path, "run")
+    with (tmp_path / lock.NAME).open() as look:
+        fcntl.flock(look, fcntl.LOCK_SH)
+        assert not is_kept(tmp_path, "run")
+
+
+def test_patience_looks_six_times_in_its_time(tmp_path, monkeypatch):
+    """Each look is in the way of a new keeper, for a moment."""
+    looks = []
+    monkeypatch.setattr(lock, "is_kept", lambda *_: looks.append(1))
+    patience, now_s = Patience(tmp_path, "run", 30.0, 0.0), 0.0
+    while not patience.is_over(now_s):
+        now_s += 0.2
+    assert 5 <= len(looks) <= 6
 
 
 def test_executor_and_daemon_end_with_a_killed_host_though_there_is_no_keeper(tmp_path):
