@@ -348,14 +348,22 @@ class Checkpointer:
     # ------------------------------------------------------------ restoring
 
     def _ask_room(self, folder: SlotFolder, state_bytes: int) -> None:
-        """Tell the agent how large slots should be, and people what that comes to on the node."""
-        folder.ask_room(state_bytes)
+        """Tell the agent how large slots should be, and people what that comes to on the node.
+
+        A memory that is full already ends no rank: saves are skipped there until it is not.
+        """
+        try:
+            folder.ask_room(state_bytes)
+            room_bytes = folder.node_room_bytes()
+        except OSError as error:
+            _LOG.warning("no slots are made before they are needed: %s", error)
+            return
         if self._settings.local_rank:
             return
         bill = Bill(
             state_bytes=state_bytes,
             ranks=self._settings.local_world_size,
-            room_bytes=folder.node_room_bytes(),
+            room_bytes=room_bytes,
             place=str(folder.folder.parent),
             for_copies=FOR_PEERS + peers.KEPT if self._settings.peer_interval_steps else 0,
         )

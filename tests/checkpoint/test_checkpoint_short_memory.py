@@ -156,6 +156,25 @@ say(saved=[one for one, _ in before + after], at_4=before[-1][1], at_5=after[-1]
     assert said["at_5"] == [5, 4, 3], "one was written over, and one had to make room"
 
 
+def test_a_memory_that_is_full_ends_no_rank(tmp_path: Path, on_a_small_tmpfs: Play) -> None:
+    script = """
+full = False
+with (root / "of others").open("wb", buffering=0) as file:
+    while not full:
+        try:
+            file.write(bytes(4_096))
+        except OSError:
+            full = True
+began = made[0].restore({"w": torch.zeros(4)})
+saved = [save(1, 2)]
+(root / "of others").unlink()
+say(began=began, saved=[*saved, save(2, 2)], offered=offered())
+"""
+    said, log = on_a_small_tmpfs(tmp_path, 5, script)
+    assert said == {"began": None, "saved": [[False], [True]], "offered": [2]}, log
+    assert "no slots are made before they are needed: [Errno 28] No space left on device" in log
+
+
 def test_two_ranks_share_what_there_is(tmp_path: Path, on_a_small_tmpfs: Play) -> None:
     script = """
 for one in made:
