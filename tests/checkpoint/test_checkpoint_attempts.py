@@ -1,5 +1,7 @@
 """What an attempt writes to the store is of that attempt alone, and ends with it."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -73,6 +75,28 @@ def test_an_older_attempt_commits_nothing_once_a_newer_one_has_begun(tmp_path: P
     with pytest.raises(Superseded):
         advance(leader, times=10)
     assert not list(job.store.glob("*/manifest.json"))
+
+
+def test_a_memory_without_room_for_a_word_keeps_no_checkpoint_from_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers of a DataLoader fill it, say. The slot is let go once there is room again."""
+    job, notes = Job(tmp_path), []
+    job.save(INTERVAL)
+    one = Upload(job.order(0), tell=notes.append, go_on=lambda: None)
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SlotFolder, "put_uploaded", full)
+        advance(one, times=2)
+    assert one.persisted_step == INTERVAL
+    assert "rank 0: step 10 stays in memory: [Errno 28] No space left on device" in notes
+    folder = SlotFolder(tmp_path / "r0")
+    assert folder.uploaded() == (-1, -1)
+    one.advance()
+    assert folder.uploaded() == (1, INTERVAL)
 
 
 def test_a_slot_that_was_taken_for_another_step_before_its_lock_is_not_written(
