@@ -39,7 +39,7 @@ from holdfast.checkpoint.rotation import FOR_PEERS, SLOTS, due
 from holdfast.checkpoint.saved import Saved
 from holdfast.checkpoint.settings import Settings, from_environment, outside
 from holdfast.checkpoint.slot_folder import SlotFolder
-from holdfast.checkpoint.slots import NoRoom, Slot
+from holdfast.checkpoint.slots import NoRoom, Slot, why_not
 from holdfast.checkpoint.stores import open_store
 from holdfast.checkpoint.tensors import spec
 from holdfast.checkpoint.words import Seal, Skipped
@@ -343,7 +343,7 @@ class Checkpointer:
         try:
             self._folder.put_skipped(skips)
         except OSError as error:
-            _LOG.warning("the agent cannot be told of skipped snapshots: %s", error)
+            _LOG.warning("the agent cannot be told of skipped snapshots: %s", why_not(error))
 
     # ------------------------------------------------------------ restoring
 
@@ -356,7 +356,7 @@ class Checkpointer:
             folder.ask_room(state_bytes)
             room_bytes = folder.node_room_bytes()
         except OSError as error:
-            _LOG.warning("no slots are made before they are needed: %s", error)
+            _LOG.warning("no slots are made before they are needed: %s", why_not(error))
             return
         if self._settings.local_rank:
             return

@@ -210,6 +210,13 @@ def free_bytes(folder: Path) -> int:
     return info.f_bavail * info.f_frsize
 
 
+def why_not(error: OSError) -> str:
+    """Why a small file beside the slots could not be written. Never in the words of a full disk,
+    which whoever reads a rank's log would look for.
+    """
+    return "the node's memory folder is full" if error.errno in _FULL else str(error)
+
+
 def no_room(folder: Path, size_bytes: int) -> NoRoom:
     """The error where so much is not to be had there, with what is."""
     return NoRoom(

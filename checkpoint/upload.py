@@ -34,7 +34,7 @@ from holdfast.checkpoint.replicas import alike, unlike
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.shards import Damaged, write_part
 from holdfast.checkpoint.slot_folder import SlotFolder
-from holdfast.checkpoint.slots import Slot
+from holdfast.checkpoint.slots import Slot, why_not
 from holdfast.checkpoint.stores import NotStored, Store, open_store
 from holdfast.checkpoint.sweeping import Committed
 from holdfast.checkpoint.words import Seal
@@ -258,7 +258,7 @@ class Upload:
         try:
             self._folders[rank].put_uploaded(epoch=epoch, step=step)
         except OSError as error:  # said again by `_pass_over` once there is room
-            self._tell(f"rank {rank}: step {step} stays in memory: {error}")
+            self._tell(f"rank {rank}: step {step} stays in memory: {why_not(error)}")
 
     def _put(self, slot: Slot, seal: Seal, fd: int) -> None:
         if self._pace is None:

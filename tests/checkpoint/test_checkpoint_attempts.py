@@ -92,7 +92,7 @@ def test_a_memory_without_room_for_a_word_keeps_no_checkpoint_from_the_store(
         patch.setattr(SlotFolder, "put_uploaded", full)
         advance(one, times=2)
     assert one.persisted_step == INTERVAL
-    assert "rank 0: step 10 stays in memory: [Errno 28] No space left on device" in notes
+    assert "rank 0: step 10 stays in memory: the node's memory folder is full" in notes
     folder = SlotFolder(tmp_path / "r0")
     assert folder.uploaded() == (-1, -1)
     one.advance()
