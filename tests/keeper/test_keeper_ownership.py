@@ -193,7 +193,9 @@ def test_a_folder_too_deep_for_a_socket_is_refused_with_the_limit(tmp_path):
 class FakeLease:
     """Answers renewals like a keeper until told to stop."""
 
-    def __init__(self) -> None:
+    def __init__(self, token: str | None = None) -> None:
+        """`token`: of its answers; None: of whoever asks."""
+        self._token = token
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
         self.socket.settimeout(0.1)
@@ -218,7 +220,8 @@ class FakeLease:
             assert renewal is not None
             self.renewals.append(renewal)
             self.answered_s = time.monotonic()
-            self.socket.sendto(datagram, sender)
+            token = renewal.token if self._token is None else self._token
+            self.socket.sendto(lease.pack(renewal._replace(token=token)), sender)
 
 
 def start_host(folder: Path, fake: FakeLease, **more: object) -> subprocess.Popen[bytes]:
@@ -305,6 +308,18 @@ def test_a_host_ends_its_node_where_the_lock_is_held_by_a_keeper_of_another_run(
         try:
             assert host.wait(DEADLINE_S) == 0
         finally:
+            host.terminate()
+
+
+def test_what_somebody_else_answers_keeps_no_node(tmp_path):
+    """Its port may be another keeper's by now."""
+    fake = FakeLease(token="another")
+    with start_host(tmp_path, fake, commands={}, outlive_keeper_s=2.0) as host:
+        try:
+            assert host.wait(DEADLINE_S) == 0
+            assert fake.answered_s
+        finally:
+            fake.silence()
             host.terminate()
 
 
