@@ -37,9 +37,9 @@ from holdfast.checkpoint.plan import writers
 from holdfast.checkpoint.restoring import RestoreFailed, misfit
 from holdfast.checkpoint.rotation import FOR_PEERS, SLOTS, due
 from holdfast.checkpoint.saved import Saved
-from holdfast.checkpoint.settings import Settings, from_environment, outside
+from holdfast.checkpoint.settings import Settings, from_environment, of_now, outside
 from holdfast.checkpoint.slot_folder import SlotFolder
-from holdfast.checkpoint.slots import NoRoom, Slot
+from holdfast.checkpoint.slots import NoRoom, Slot, why_not
 from holdfast.checkpoint.stores import open_store
 from holdfast.checkpoint.tensors import spec
 from holdfast.checkpoint.words import Seal, Skipped
@@ -73,6 +73,7 @@ class Checkpointer:
         replicated: Collection[str] = (),
         overlap: Optimizer | Collection[Optimizer] = (),
     ) -> None:
+        self._follows = settings is None  # the process, from one attempt to the next
         self._settings = settings = settings or outside(
             store_url,
             every_steps=store_interval_steps,
@@ -105,7 +106,9 @@ class Checkpointer:
         settings = from_environment()
         if settings.slots is None:
             _LOG.warning("HOLDFAST_SLOTS is not set: nothing is saved outside Holdfast")
-        return cls(settings, replicated=replicated, overlap=overlap)
+        made = cls(settings, replicated=replicated, overlap=overlap)
+        made._follows = True
+        return made
 
     @property
     def skipped(self) -> int:
@@ -135,6 +138,7 @@ class Checkpointer:
         """
         if self._folder is None:
             return self._outside(step, state, shards or {})
+        self._follow()
         if current.recorder is not None:
             current.recorder.saves(step)
         if not self.due(step):
@@ -170,6 +174,7 @@ class Checkpointer:
         if self._settings.alone:
             self._meet()
         self.finish()
+        self._follow()
         wanted = self._settings.restore
         if wanted is None:
             self._forget_after(-1)
@@ -181,6 +186,16 @@ class Checkpointer:
         if current.recorder is not None:
             current.recorder.starts_at(wanted.step if wanted else 0)
         return wanted.step if wanted else None
+
+    def _follow(self) -> None:
+        """Be of the attempt that this process is in, whenever the script has made us: with what an
+        older one was told survivors would begin elsewhere than who was lost."""
+        if not self._follows or self._folder is None:
+            return
+        if (settings := of_now(self._settings)) is not self._settings:
+            self.finish()
+            self._settings, self._known = settings, None
+            self._skips = Skipped(epoch=settings.epoch, count=0, in_a_row=0, why="")
 
     def _put_back(self, found: Saved, wanted: Restore, state: dict[str, Any]) -> None:
         partly, some = found.partly, found.some
@@ -343,19 +358,27 @@ class Checkpointer:
         try:
             self._folder.put_skipped(skips)
         except OSError as error:
-            _LOG.warning("the agent cannot be told of skipped snapshots: %s", error)
+            _LOG.warning("the agent cannot be told of skipped snapshots: %s", why_not(error))
 
     # ------------------------------------------------------------ restoring
 
     def _ask_room(self, folder: SlotFolder, state_bytes: int) -> None:
-        """Tell the agent how large slots should be, and people what that comes to on the node."""
-        folder.ask_room(state_bytes)
+        """Tell the agent how large slots should be, and people what that comes to on the node.
+
+        A memory that is full already ends no rank: saves are skipped there until it is not.
+        """
+        try:
+            folder.ask_room(state_bytes)
+            room_bytes = folder.node_room_bytes()
+        except OSError as error:
+            _LOG.warning("no slots are made before they are needed: %s", why_not(error))
+            return
         if self._settings.local_rank:
             return
         bill = Bill(
             state_bytes=state_bytes,
             ranks=self._settings.local_world_size,
-            room_bytes=folder.node_room_bytes(),
+            room_bytes=room_bytes,
             place=str(folder.folder.parent),
             for_copies=FOR_PEERS + peers.KEPT if self._settings.peer_interval_steps else 0,
         )

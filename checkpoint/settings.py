@@ -97,6 +97,13 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     )
 
 
+def of_now(settings: Settings, environment: Mapping[str, str] = os.environ) -> Settings:
+    """In `holdfast.run` a process goes on as the rank of another attempt: the settings of that."""
+    if _number(environment, "HOLDFAST_EPOCH", 0) == settings.epoch:
+        return settings
+    return from_environment(environment)
+
+
 def _number(environment: Mapping[str, str], name: str, default: int) -> int:
     text = environment.get(name, "") or str(default)
     if not text.isdecimal():

@@ -113,8 +113,12 @@ class Slot:
             fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
-        # Else the rank has put a larger file in its place since it was opened.
-        return os.fstat(fd).st_ino == self.data.stat().st_ino
+        try:
+            there = self.data.stat()
+        except FileNotFoundError:
+            return False
+        # Else somebody has put another file in its place since it was opened.
+        return os.fstat(fd).st_ino == there.st_ino
 
     def seal(self) -> Seal | None:
         """What the slot holds, or None while it is not sealed, or its seal is not what was put."""
@@ -204,6 +208,13 @@ def free_bytes(folder: Path) -> int:
     """What the file system of a folder has left for us."""
     info = os.statvfs(folder)
     return info.f_bavail * info.f_frsize
+
+
+def why_not(error: OSError) -> str:
+    """Why a small file beside the slots could not be written. Never in the words of a full disk,
+    which whoever reads a rank's log would look for.
+    """
+    return "the node's memory folder is full" if error.errno in _FULL else str(error)
 
 
 def no_room(folder: Path, size_bytes: int) -> NoRoom:

@@ -5,9 +5,11 @@ meet on gloo, in the hosts' memory. Every rank has to call it, and before the re
 on: a rank that fails ends, and then the others hear of it.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+import xxhash
 from torch import distributed
 
 from holdfast.checkpoint.fetch import Pieces, Refused, pieces, read_shard
@@ -62,6 +64,7 @@ def read(store: Store, folder: str, manifest: Manifest, rank: int) -> Pieces:
         own = _own(store, folder, manifest, rank, company)
         shards = {} if own is None else {rank: own}
         shards |= _shared(manifest, rank, groups, own)
+        _check_told(folder, manifest, rank, shards, company)
     finally:
         company.close()
     part = manifest.parts[rank]
@@ -92,6 +95,20 @@ def _own(
     if not company.agree(error is None):
         raise error or ElsewhereRefused(f"{folder}: another rank cannot read its shard")
     return data
+
+
+def _check_told(
+    folder: str, manifest: Manifest, rank: int, shards: Mapping[int, bytearray], company: Company
+) -> None:
+    """What came from other ranks is what they have read, for all, or each raises."""
+    wrong = ""
+    for writer, data in shards.items():
+        file = manifest.parts[writer].shard
+        if writer != rank and file and xxhash.xxh3_64_hexdigest(data) != file.xxh3:
+            wrong = f"{folder}/{file.name}: what rank {writer} told of it has another checksum"
+    if not company.agree(not wrong):
+        why = f"{folder}: another rank was told other bytes than were read"
+        raise Refused(wrong) if wrong else ElsewhereRefused(why)
 
 
 def _shared(

@@ -34,7 +34,7 @@ from holdfast.checkpoint.replicas import alike, unlike
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.shards import Damaged, write_part
 from holdfast.checkpoint.slot_folder import SlotFolder
-from holdfast.checkpoint.slots import Slot
+from holdfast.checkpoint.slots import Slot, why_not
 from holdfast.checkpoint.stores import NotStored, Store, open_store
 from holdfast.checkpoint.sweeping import Committed
 from holdfast.checkpoint.words import Seal
@@ -172,11 +172,12 @@ class Upload:
             vain[rank] = list(takewhile(lambda step: self._in_vain(step, sealed), waiting))
         for rank, steps in vain.items():
             if steps:
-                self._folders[rank].put_uploaded(epoch=epoch, step=steps[-1])
+                self._release(rank, epoch, steps[-1])
 
     def _in_vain(self, step: int, sealed: Mapping[int, Collection[int]]) -> bool:
-        """Whether a later step is being written, or a rank of this node has gone past this one."""
-        later = self._begun is not None and step < self._begun
+        """Whether a later step is being written, or a rank of this node has gone past this one, or
+        it is dealt with."""
+        later = step <= self._last or (self._begun is not None and step < self._begun)
         without = [rank for rank, seals in sealed.items() if step not in seals]
         return later or any(self._is_past(step, rank, sealed[rank]) for rank in without)
 
@@ -249,8 +250,15 @@ class Upload:
             slot.break_seal()
             self._give_up(seal.step, seal.rank, str(damage))
             return False
-        self._folders[seal.rank].put_uploaded(epoch=seal.epoch, step=seal.step)
+        self._release(seal.rank, seal.epoch, seal.step)
         return True
+
+    def _release(self, rank: int, epoch: int, step: int) -> None:
+        """Have the rank write over it. A memory that is full keeps nothing from the store."""
+        try:
+            self._folders[rank].put_uploaded(epoch=epoch, step=step)
+        except OSError as error:  # said again by `_pass_over` once there is room
+            self._tell(f"rank {rank}: step {step} stays in memory: {why_not(error)}")
 
     def _put(self, slot: Slot, seal: Seal, fd: int) -> None:
         if self._pace is None:

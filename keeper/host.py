@@ -56,7 +56,9 @@ class Host:
         """Keep the node until it has to end, then end it."""
         supervisor = self._supervisor
         renew_at_s = time.monotonic()
-        patience = Patience(Path(self.config.root), self.config.outlive_keeper_s, renew_at_s)
+        config = self.config
+        run_id = config.environment.get(processes.RUN_MARK, "")
+        patience = Patience(Path(config.root), run_id, config.outlive_keeper_s, renew_at_s)
         while not supervisor.ending:
             now_s = time.monotonic()
             if patience.is_over(now_s):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from holdfast.keeper import state as states
 from holdfast.kit.files import private_folder
 
 NAME = "keeper.lock"
@@ -29,23 +30,33 @@ def locked(root: Path) -> Iterator[None]:
         yield
 
 
-def is_kept(root: Path) -> bool:
-    """Whether a keeper holds the state's lock now, also one that stands still."""
+def is_kept(root: Path, run_id: str) -> bool:
+    """Whether a keeper of this run holds the state's lock now, also one that stands still."""
     try:
         with (root / NAME).open() as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
+        return _run_kept(root) in ("", run_id)
     except OSError:  # the folder is gone, or is no longer ours to read
         return False
     return False
 
 
+def _run_kept(root: Path) -> str:
+    """Where somebody removed the state, the next keeper is another run's; "" where none tells."""
+    try:
+        state = states.load(root)
+    except (OSError, ValueError):
+        return ""
+    return state.run_id if state else ""
+
+
 class Patience:
     """Of a host or a gateway with its keeper: how long nothing has been heard or seen of it."""
 
-    def __init__(self, root: Path, lasts_s: float, now_s: float) -> None:
+    def __init__(self, root: Path, run_id: str, lasts_s: float, now_s: float) -> None:
         self._root = root
+        self._run_id = run_id
         self._lasts_s = lasts_s
         self._seen_s = self._looked_s = now_s
 
@@ -60,6 +71,6 @@ class Patience:
         pause_s = self._lasts_s / 6
         if now_s - max(self._seen_s, self._looked_s) > pause_s:
             self._looked_s = now_s
-            if is_kept(self._root):
+            if is_kept(self._root, self._run_id):
                 self._seen_s = now_s
         return now_s - self._seen_s > self._lasts_s

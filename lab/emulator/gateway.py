@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import random
 import signal
 import socket
@@ -18,6 +19,7 @@ from functools import partial
 from pathlib import Path
 
 from holdfast.keeper.lock import Patience
+from holdfast.keeper.processes import RUN_MARK
 from holdfast.protocol.lease import HOST_OUTLIVES_KEEPER_S
 
 GIVE_UP_AFTER_MS = 10_000
@@ -117,7 +119,8 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
 
 
 async def _until_nobody_keeps_us(root: Path, ending: asyncio.Event) -> None:
-    patience = Patience(root, HOST_OUTLIVES_KEEPER_S, time.monotonic())
+    run_id = os.environ.get(RUN_MARK, "")
+    patience = Patience(root, run_id, HOST_OUTLIVES_KEEPER_S, time.monotonic())
     while not (ending.is_set() or patience.is_over(time.monotonic())):
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(ending.wait(), 1.0)

@@ -1,6 +1,7 @@
 """A process that is killed while it makes a slot, or puts a word beside one, leaves nothing."""
 
 import errno
+import fcntl
 import os
 import signal
 import subprocess
@@ -75,3 +76,23 @@ def _without_tmpfile(true_open):
         return true_open(path, flags, *more, **options)
 
     return refusing
+
+
+@pytest.mark.parametrize("another", [True, False], ids=["replaced", "removed"])
+def test_a_file_that_goes_while_it_is_opened_is_not_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, another: bool
+) -> None:
+    """Whoever wrote into it would seal a file that it has not written."""
+    slot, flock = Slot(tmp_path, 0), fcntl.flock
+    slot.make(4_096)
+
+    def late(fd: int, how: int) -> None:
+        if not how & fcntl.LOCK_UN:
+            slot.data.unlink()
+            if another:
+                slot.make(8_192)
+        flock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    with slot.locked(exclusive=True) as fd:
+        assert fd is None

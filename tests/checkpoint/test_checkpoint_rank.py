@@ -20,6 +20,7 @@ from holdfast.checkpoint.slot_folder import SlotFolder  # noqa: E402
 from holdfast.checkpoint.slots import Slot  # noqa: E402
 from holdfast.checkpoint.words import Seal  # noqa: E402
 from holdfast.protocol.messages import Restore, Snapshot  # noqa: E402
+from holdfast.protocol.topology import Topology  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -250,6 +251,40 @@ def test_a_snapshot_without_its_checksum_is_not_loaded(tmp_path: Path) -> None:
     with pytest.raises(RestoreFailed, match=r"step 9 in the memory .* not there"):
         restored(tmp_path, 9).restore({"w": torch.ones(2)})
     assert agree(tmp_path) == (), "nor is it offered"
+
+
+def test_a_checkpointer_that_outlives_its_attempt_is_of_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In `holdfast.run`, of a script that makes it once, outside of the function."""
+    environment = {"JOB": "job", "EPOCH": "1", "SLOTS": str(tmp_path / "r0"), "RESTORE": ""}
+    for name, value in environment.items():
+        monkeypatch.setenv(f"HOLDFAST_{name}", value)
+    one, state = Checkpointer.from_env(), {"w": torch.zeros(2)}
+    assert one.restore(state) is None
+    for step in (1, 2, 3):
+        state["w"].fill_(step)
+        assert one.save(step, state)
+    monkeypatch.setenv("HOLDFAST_EPOCH", "4")
+    monkeypatch.setenv("HOLDFAST_RESTORE", '{"source": "memory", "step": 2, "epoch": 1}')
+    assert one.restore(state) == 2
+    assert state["w"].tolist() == [2, 2]
+    assert one.save(3, state)
+    monkeypatch.setenv("HOLDFAST_EPOCH", "5")
+    assert one.save(4, state), "one that restores by itself"
+    ages = [seal.age for _, seal in SlotFolder(tmp_path / "r0").sealed()]
+    assert ages == [(5, 4), (4, 3), (1, 2), (1, 1)]
+
+
+def test_a_snapshot_of_another_rank_is_not_loaded(tmp_path: Path) -> None:
+    two = {"world_size": 2, "topology": Topology(dp=2)}
+    Checkpointer(settings(tmp_path, **two)).save(1, {"w": torch.ones(2)})
+    (tmp_path / "r0").rename(tmp_path / "r1")
+    state = {"w": torch.zeros(2)}
+    other = restored(tmp_path, 1, rank=1, slots=tmp_path / "r1", **two)
+    with pytest.raises(RestoreFailed, match="it is rank 0's, this is 1"):
+        other.restore(state)
+    assert not state["w"].any()
 
 
 def test_what_was_saved_after_the_agreed_step_is_forgotten_by_the_restore(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Ranks on a node whose memory folder is really small: snapshots go on as long as one fits."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ pytest.importorskip("torch")
 
 from forked import Forked, forked
 from namespaces import own_mounts
+
+from holdfast.protocol.outputs import DEFAULT_RULES
 
 pytestmark = pytest.mark.torch
 
@@ -140,6 +143,42 @@ say(saved=saved, offered=kept[-1][1], in_a_row=agent.skipped(1).in_a_row)
     assert said["in_a_row"] == 40 - last
     assert f"memory slots: {1 + (last + 1) / 4:.1f} MB wanted in {tmp_path}/r0, " in log
     assert "Give the node's memory folder more room, or save less." in log
+
+
+def test_a_slot_that_was_emptied_for_another_is_not_offered(
+    tmp_path: Path, on_a_small_tmpfs: Play
+) -> None:
+    script = """
+before = [(all(save(step, 2)), offered()) for step in range(1, 5)]
+after = [(all(save(5, 4)), offered())]
+say(saved=[one for one, _ in before + after], at_4=before[-1][1], at_5=after[-1][1])
+"""
+    said, log = on_a_small_tmpfs(tmp_path, 9, script)
+    assert said["saved"] == [True] * 5, log
+    assert said["at_4"] == [4, 3, 2, 1]
+    assert said["at_5"] == [5, 4, 3], "one was written over, and one had to make room"
+
+
+def test_a_memory_that_is_full_ends_no_rank(tmp_path: Path, on_a_small_tmpfs: Play) -> None:
+    script = """
+full = False
+with (root / "of others").open("wb", buffering=0) as file:
+    while not full:
+        try:
+            file.write(bytes(4_096))
+        except OSError:
+            full = True
+began = made[0].restore({"w": torch.zeros(4)})
+saved = [save(1, 2)]
+(root / "of others").unlink()
+say(began=began, saved=[*saved, save(2, 2)], offered=offered())
+"""
+    said, log = on_a_small_tmpfs(tmp_path, 5, script)
+    assert said == {"began": None, "saved": [[False], [True]], "offered": [2]}, log
+    for what in ("no slots are made before they are needed", "cannot be told of skipped snapshots"):
+        assert f"{what}: the node's memory folder is full" in log
+    words = [rule.pattern for rule in DEFAULT_RULES.values()]
+    assert not [word for word in words if re.search(word, log)], "that is no fault of the script's"
 
 
 def test_two_ranks_share_what_there_is(tmp_path: Path, on_a_small_tmpfs: Play) -> None:

@@ -41,7 +41,8 @@ def test_a_node_whose_host_has_ended_is_absent_sooner_than_one_that_may_be_cut_o
     leases = a_present_node()
     leases.host_ended("n")
     leases.host_ended("n")
-    (gone,) = [change for _ in range(16) for change in leases.passed(TICK_S)]
+    assert [change for _ in range(14) for change in leases.passed(TICK_S)] == []
+    (gone,) = [change for _ in range(2) for change in leases.passed(TICK_S)]
     assert gone.why == "its host has ended, and its lease was not renewed for 1.5 s"
     leases.renewed("n", "j")
     assert [change for _ in range(40) for change in leases.passed(TICK_S)] == []

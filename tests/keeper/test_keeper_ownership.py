@@ -1,5 +1,6 @@
 """Who starts whom, who restarts whom, and what is left when each is killed. Real kills."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -18,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from waiting import DEADLINE_S, eventually
 
-from holdfast.keeper import processes
+from holdfast.keeper import lock, processes
 from holdfast.keeper import state as states
 from holdfast.keeper.factory import COMMANDS
-from holdfast.keeper.lock import Patience, locked
+from holdfast.keeper.lock import Patience, is_kept, locked
 from holdfast.keeper.memory import MARK, memory_root
 from holdfast.protocol import exitcodes, lease
 
@@ -192,7 +193,9 @@ def test_a_folder_too_deep_for_a_socket_is_refused_with_the_limit(tmp_path):
 class FakeLease:
     """Answers renewals like a keeper until told to stop."""
 
-    def __init__(self) -> None:
+    def __init__(self, token: str | None = None) -> None:
+        """`token`: of its answers; None: of whoever asks."""
+        self._token = token
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.socket.bind(("127.0.0.1", 0))
         self.socket.settimeout(0.1)
@@ -217,7 +220,8 @@ class FakeLease:
             assert renewal is not None
             self.renewals.append(renewal)
             self.answered_s = time.monotonic()
-            self.socket.sendto(datagram, sender)
+            token = renewal.token if self._token is None else self._token
+            self.socket.sendto(lease.pack(renewal._replace(token=token)), sender)
 
 
 def start_host(folder: Path, fake: FakeLease, **more: object) -> subprocess.Popen[bytes]:
@@ -281,7 +285,7 @@ def test_a_host_that_hears_nothing_keeps_its_node_while_a_keeper_holds_the_lock(
 @given(times=st.lists(st.floats(min_value=0.05, max_value=1.5), min_size=1, max_size=80))
 def test_patience_is_over_only_where_there_was_no_keeper_all_the_time(times, tmp_path_factory):
     root, now_s, lasts_s = tmp_path_factory.mktemp("kept"), 0.0, 6.0
-    patience = Patience(root, lasts_s, now_s)
+    patience = Patience(root, "run", lasts_s, now_s)
     with locked(root):
         for pause_s in times:
             now_s += pause_s
@@ -292,6 +296,50 @@ def test_patience_is_over_only_where_there_was_no_keeper_all_the_time(times, tmp
     assert patience.is_over(now_s + lasts_s + 1.01)
     patience.heard(now_s := now_s + 2 * lasts_s)
     assert not patience.is_over(now_s + lasts_s / 2)
+
+
+def test_a_host_ends_its_node_where_the_lock_is_held_by_a_keeper_of_another_run(tmp_path):
+    """Whoever removed `keeper.json` has a new run there, which knows nothing of the older nodes."""
+    fake, marks = FakeLease(), {processes.RUN_MARK: "run"}
+    states.save(tmp_path, states.new_state("another", "127.0.0.1"))
+    more = {"commands": {}, "environment": marks, "outlive_keeper_s": 1.0}
+    with locked(tmp_path), start_host(tmp_path, fake, **more) as host:
+        fake.silence()
+        try:
+            assert host.wait(DEADLINE_S) == 0
+        finally:
+            host.terminate()
+
+
+def test_what_somebody_else_answers_keeps_no_node(tmp_path):
+    """Its port may be another keeper's by now."""
+    fake = FakeLease(token="another")
+    with start_host(tmp_path, fake, commands={}, outlive_keeper_s=2.0) as host:
+        try:
+            assert host.wait(DEADLINE_S) == 0
+            assert fake.answered_s
+        finally:
+            fake.silence()
+            host.terminate()
+
+
+def test_who_looks_is_nobodys_keeper(tmp_path):
+    """Hosts whose keeper is gone look at one moment: none may take another for it."""
+    with locked(tmp_path):
+        assert is_kept(tmp_path, "run")
+    with (tmp_path / lock.NAME).open() as look:
+        fcntl.flock(look, fcntl.LOCK_SH)
+        assert not is_kept(tmp_path, "run")
+
+
+def test_patience_looks_six_times_in_its_time(tmp_path, monkeypatch):
+    """Each look is in the way of a new keeper, for a moment."""
+    looks = []
+    monkeypatch.setattr(lock, "is_kept", lambda *_: looks.append(1))
+    patience, now_s = Patience(tmp_path, "run", 30.0, 0.0), 0.0
+    while not patience.is_over(now_s):
+        now_s += 0.2
+    assert 5 <= len(looks) <= 6
 
 
 def test_executor_and_daemon_end_with_a_killed_host_though_there_is_no_keeper(tmp_path):
