@@ -6,3 +6,6 @@ if TYPE_CHECKING:
     from holdfast.telemetry.recorder import Recorder
 
 recorder: "Recorder | None" = None
+
+ends = False
+"""Whether this process ends without a teardown of its interpreter, so that a thread may go on."""

@@ -130,6 +130,9 @@ def _let_go() -> None:
     if recorder is None:
         return
     recorder.stop()
+    if current.ends:
+        with suppress(Exception):  # no thread is to be had: then it is silent
+            recorder.beats_on()
     c10d = sys.modules.get("torch.distributed.distributed_c10d")
     for group in list(c10d._world.pg_map) if c10d is not None else ():
         with suppress(Exception):

@@ -361,6 +361,14 @@ class Recorder:
         if self.tracer is not None:
             self.tracer.rests()
 
+    def beats_on(self) -> None:
+        """After `stop`, while the process ends: its finalizers may take as long as a step, or an
+        upload, and are seen to run. Nothing else is counted any more.
+        """
+        self._groups, self.tracer = [], None
+        self._stop.clear()
+        self.start()
+
     def _beat(self) -> None:
         while not self._stop.wait(PULSE_S):
             self._pulse += 1

@@ -61,6 +61,8 @@ def run(program: Program, at_start: frozenset[str]) -> None:
         traces.strip(error)
         sys.excepthook(type(error), error, error.__traceback__)
         ended = SystemExit(1)
+    if program.hooks:
+        _is_seen_to_end()
     leave(ended)
 
 
@@ -94,6 +96,12 @@ def _install_hooks() -> None:
 
     hooks.install()
     install.install()
+
+
+def _is_seen_to_end() -> None:
+    from holdfast.telemetry import current
+
+    current.ends = True
 
 
 def _execute(program: Program, at_start: frozenset[str]) -> None:

@@ -64,7 +64,7 @@ def _drop_globals() -> None:
     del names, mark
     gc.collect()  # of what came after the fork: the rest is frozen
     if (held := marked()) is not None:
-        for still in [each for each in gc.get_referrers(held) if isinstance(each, dict)]:
+        for still in [each for each in gc.get_referrers(held) if issubclass(type(each), dict)]:
             still.update(dict.fromkeys(still))
 
 
@@ -75,9 +75,15 @@ def _globals(frame: FrameType | None) -> Iterator[dict[str, Any]]:
         frame = frame.f_back
 
 
+FILE = io.IOBase.__mro__[1]
+"""What every file is made of, without the metaclass of `io.IOBase`."""
+
+
 def _flush_files() -> None:
-    """Every file that is still open, wherever it is held, and our streams last."""
+    """Every file that is still open, wherever it is held, and our streams last. Nothing is asked
+    for its `__class__`: proxies of what is gone raise there, and others answer with a warning.
+    """
     for thing in [*gc.get_objects(), sys.stdout, sys.stderr]:
-        if isinstance(thing, io.IOBase):
+        if issubclass(type(thing), FILE):
             with contextlib.suppress(OSError, ValueError):  # closed, or its other end is gone
                 thing.flush()

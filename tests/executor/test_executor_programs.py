@@ -40,6 +40,10 @@ ENDS = {
     "a finalizer after an exit in a handler": "import sys, time\nclass Held:\n"
     "    def __del__(self):\n        time.sleep(0.01)\n        print('let go', flush=True)\n"
     "kept = Held()\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    sys.exit(3)",
+    "a proxy of what is gone": "import weakref\nclass Held:\n    pass\n"
+    "held = Held()\nproxy = weakref.proxy(held)\ndel held",
+    "one that says what it is asked": "class Asked:\n    @property\n    def __class__(self):\n"
+    "        print('asked')\n        raise RuntimeError('not within a request')\nkept = Asked()",
     "one that a daemon thread holds up": "import threading, time\nclass Held:\n"
     "    def __del__(self):\n        time.sleep(0.1)\nkept, count = Held(), 0\n"
     "def work():\n    global count\n    while True:\n        count += 1\n"
