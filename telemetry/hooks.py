@@ -61,8 +61,11 @@ def install() -> None:
     ring = os.environ.get("HOLDFAST_RING")
     if not ring or current.recorder is not None:
         return
-    with suppress(Exception):  # no room for a ring: process-level care only
-        _install(Path(ring))
+    with suppress(Exception):
+        try:
+            _install(Path(ring))
+        except OSError as error:  # no room for a ring: process-level care only
+            sys.stderr.write(f"holdfast: nobody watches this rank for hangs: {ring}: {error}\n")
 
 
 def _install(ring: Path) -> None:

@@ -318,3 +318,12 @@ def test_steps_have_the_numbers_that_the_checkpointer_knows(
         does[name](int(number or 0))
     seen = RingReader(tmp_path / "r.ring").read()
     assert (seen.step, seen.partial) == (step, partial)
+
+
+def test_a_rank_without_room_for_its_ring_says_so_and_goes_on(tmp_path):
+    (tmp_path / "full").touch()
+    full = {**os.environ, "HOLDFAST_RING": str(tmp_path / "full" / "ring"), "RANK": "0"}
+    words = [sys.executable, "-c", "from holdfast.telemetry import hooks; hooks.install()"]
+    done = subprocess.run(words, env=full, capture_output=True, text=True, check=True)
+    assert done.stderr.startswith("holdfast: nobody watches this rank for hangs: ")
+    assert "Not a directory" in done.stderr
