@@ -3,7 +3,7 @@
 Must not load torch, nor hold a snapshot's lock longer than it takes to send it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from threading import Event
@@ -60,9 +60,16 @@ class Sender:
         for folder in folders.values():
             if not self._send(order, peer, folder, step):
                 return
-        for folder in folders.values():
-            folder.put_copied(epoch=order.epoch, step=step)
         self._last = (order.epoch, step)
+        self._note(folders.values(), order.epoch, step)
+
+    def _note(self, folders: Iterable[SlotFolder], epoch: int, step: int) -> None:
+        """Where there is no room for the word, what is there is not sent again for it."""
+        try:
+            for folder in folders:
+                folder.put_copied(epoch=epoch, step=step)
+        except OSError as error:
+            self._tell(f"that step {step} was copied could not be noted: {error}")
 
     def _send(self, order: AgentOrder, peer: Peer, folder: SlotFolder, step: int) -> bool:
         """Whether it is there; not where its rank is about to write over it."""

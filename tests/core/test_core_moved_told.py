@@ -15,7 +15,7 @@ left by job, without proof: taken last by it for 7 days after that
 incident 1: rank 2 on n1 died of SIGSEGV (back at step 25)
 incident 2: rank 2 on n1 died of SIGSEGV (back at step 31)
 incident 3: rank 2 on n1 died of SIGSEGV (not over)
-the driver | closed |  | the driver hears the other nodes well
+the driver | closed |  | the driver hears its nodes well
 passing fault | closed |  | 3 of 3 faults came on n1, of 4 nodes
 restore point | closed |  | ranks started from none
 a link | closed |  | no two nodes are known that cannot reach each other

@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 
 
 def blind(case: Case) -> Answer:
-    return Answer(bool(case.blind), case.blind or "the driver hears the other nodes well")
+    return Answer(bool(case.blind), case.blind or "the driver hears its nodes well")
 
 
 def pause(case: Case) -> Answer:
