@@ -46,6 +46,9 @@ Rows = Sequence[Row[*tuple[Any, ...]]]
 TURNING = '"doing":{"'
 """Of a body that has one or more jobs there. Within a text of somebody's its marks have a backslash
 before them."""
+RESTATES = '"restates":true'
+"""The same, of a body of which a story has nothing. A node that comes to a job writes four such
+entries: of a job on 1,536 nodes 6,144 of 6,377."""
 
 CLOSE_S = 1.0
 """For a commit that goes on when the journal is closed; a database that answers needs much less."""
@@ -138,6 +141,7 @@ class SqlJournal:
         node: str | None = None,
         incident: int | None = None,
         turning: bool = False,
+        telling: bool = False,
         limit: int = 1_000,
     ) -> list[Entry]:
         table = tables.entries
@@ -150,6 +154,8 @@ class SqlJournal:
             query = query.where(table.c.incident == incident)
         if turning:
             query = query.where(table.c.body.contains(TURNING))
+        if telling:
+            query = query.where(~table.c.body.contains(RESTATES))
         rows = self._read(query.order_by(table.c.sequence).limit(limit))
         return [_decode(row[0]) for row in rows]
 
