@@ -291,7 +291,7 @@ class Journal(Protocol):
     ) -> list[Entry]:
         """Entries in order, filtered; for stories and replays. `turning`: those alone from which
         on a job did something else (`Entry.doing`); `telling`: without those of which a story has
-        nothing (`Entry.restates`)."""
+        nothing (`Entry.restates`), and of effects with `Distrust` alone, which stories tell."""
         ...
 
     def claim(self, key: str) -> Claim | None:

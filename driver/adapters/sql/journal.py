@@ -19,6 +19,7 @@ from sqlalchemy.sql.selectable import TypedReturnsRows
 from holdfast.driver.adapters.sql import lastlines, positions, pruning, saved, tables
 from holdfast.driver.adapters.sql.reserve import Reserve
 from holdfast.driver.adapters.sql.saved import Commit
+from holdfast.driver.adapters.sql.told import RESTATES, told
 from holdfast.driver.ports import (
     Claim,
     Entry,
@@ -46,9 +47,6 @@ Rows = Sequence[Row[*tuple[Any, ...]]]
 TURNING = '"doing":{"'
 """Of a body that has one or more jobs there. Within a text of somebody's its marks have a backslash
 before them."""
-RESTATES = '"restates":true'
-"""The same, of a body of which a story has nothing. A node that comes to a job writes four such
-entries: of a job on 1,536 nodes 6,144 of 6,377."""
 
 CLOSE_S = 1.0
 """For a commit that goes on when the journal is closed; a database that answers needs much less."""
@@ -145,19 +143,22 @@ class SqlJournal:
         limit: int = 1_000,
     ) -> list[Entry]:
         table = tables.entries
-        query = select(table.c.body).where(table.c.sequence > after)
+        query, place = select(table.c.body), table.c.sequence
         if job is not None:
             query = query.join(tables.entry_jobs).where(tables.entry_jobs.c.job == job)
+            place = tables.entry_jobs.c.sequence
         if node is not None:
             query = query.join(tables.entry_nodes).where(tables.entry_nodes.c.node == node)
+            place = tables.entry_nodes.c.sequence
         if incident is not None:
             query = query.where(table.c.incident == incident)
         if turning:
             query = query.where(table.c.body.contains(TURNING))
         if telling:
             query = query.where(~table.c.body.contains(RESTATES))
-        rows = self._read(query.order_by(table.c.sequence).limit(limit))
-        return [_decode(row[0]) for row in rows]
+        # by the index that has found them: by another name of the same all bodies would be sorted
+        rows = self._read(query.where(place > after).order_by(place).limit(limit))
+        return [(told if telling else _decode)(row[0]) for row in rows]
 
     def claim(self, key: str) -> Claim | None:
         columns = tables.claims.c["key", "digest", "sequence"]
