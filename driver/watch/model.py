@@ -112,7 +112,7 @@ class RankView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a job is. `step` is the last one that all ranks have completed."""
+    """How far a job is as a whole: `JobProgress` without its ranks, which take long to tell."""
 
     job: str
     step: int
@@ -125,7 +125,7 @@ class JobFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class JobProgress(JobFigures, frozen=True, kw_only=True, omit_defaults=True):
-    """The same, with each of its ranks."""
+    """How far a job is. `step` is the last one that all ranks have completed."""
 
     ranks: tuple[RankView, ...] = ()
 
