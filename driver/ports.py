@@ -78,6 +78,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     incident: int | None = None
     doing: dict[str, Doing] = {}  # what jobs do from now on, where that is not what they did
     turned: tuple[Turned, ...] = ()  # what people want to be told of
+    restates: bool = False  # its event, and no more: stories do without it
 
 
 class Fact(msgspec.Struct, frozen=True, kw_only=True):
@@ -285,10 +286,12 @@ class Journal(Protocol):
         node: str | None = None,
         incident: int | None = None,
         turning: bool = False,
+        telling: bool = False,
         limit: int = 1_000,
     ) -> list[Entry]:
         """Entries in order, filtered; for stories and replays. `turning`: those alone from which
-        on a job did something else (`Entry.doing`)."""
+        on a job did something else (`Entry.doing`); `telling`: without those of which a story has
+        nothing (`Entry.restates`), and of effects with `Distrust` alone, which stories tell."""
         ...
 
     def claim(self, key: str) -> Claim | None:

@@ -90,7 +90,7 @@ class Feed:
 
     def _tell_reached(self, job: str) -> None:
         """Once its ranks are not followed nobody sees it any more."""
-        if (live := self._watch.progress(job)) is not None:
+        if (live := self._watch.figures(job)) is not None:
             reached = Reached(step=live.step, relative=live.relative)
             self._emit(RanksLeft(job=job, reached=reached))
 

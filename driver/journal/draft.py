@@ -20,6 +20,7 @@ from holdfast.driver.core.state.model import State
 from holdfast.driver.core.turn import Decision, Turn
 from holdfast.driver.noted import doings, turned
 from holdfast.driver.people.admission import Refusal, refuse
+from holdfast.driver.people.restated import restates
 from holdfast.driver.ports import Claim, Entry, Key
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import Desired, Seat
@@ -168,6 +169,7 @@ class Draft(msgspec.Struct, kw_only=True):
                 nodes=decision.nodes,
                 why=decision.why,
             ),
+            restates=restates(event, decision.why, decision.incident),
         )
         self.entries.append(entry)
         self.state = decision.state

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from holdfast.driver.core.state.model import Job, Phase
 from holdfast.driver.core.state.node import Exited
-from holdfast.driver.watch import JobProgress
+from holdfast.driver.watch import JobFigures
 
 
 class HowFar(NamedTuple):
@@ -21,7 +21,7 @@ class HowFar(NamedTuple):
     again_from: int | None = None
 
 
-def how_far(job: Job, live: JobProgress | None, exits: Sequence[Exited]) -> HowFar:
+def how_far(job: Job, live: JobFigures | None, exits: Sequence[Exited]) -> HowFar:
     """`live`: what detectors know, where they follow its ranks; `exits`: of those that ended."""
     heard = live or job.reached
     own = [each.status.step for each in exits if each.status.saved is not None]
@@ -38,7 +38,7 @@ def how_far(job: Job, live: JobProgress | None, exits: Sequence[Exited]) -> HowF
     return HowFar(max(known, default=None), relative, again_from)
 
 
-def furthest(job: Job, live: JobProgress | None) -> int | None:
+def furthest(job: Job, live: JobFigures | None) -> int | None:
     """The highest step that all ranks are known to have completed, in whatever attempt; of steps
     that count from the start of an attempt, in this one.
     """
@@ -48,7 +48,7 @@ def furthest(job: Job, live: JobProgress | None) -> int | None:
     return max((step for step in steps if step is not None), default=None)
 
 
-def _again_from(job: Job, live: JobProgress | None) -> int | None:
+def _again_from(job: Job, live: JobFigures | None) -> int | None:
     """Where its ranks started, as long as they are not as far as those before them."""
     if live is None or not job.seated or live.step >= live.best_step:
         return None

@@ -3,11 +3,11 @@
 import json
 
 from holdfast.driver.core.state.model import Job
-from holdfast.driver.watch import JobProgress
+from holdfast.driver.watch import JobFigures
 from holdfast.protocol.flops import PEAKS, utilization
 
 
-def mfu(job: Job, live: JobProgress | None) -> tuple[float | None, str]:
+def mfu(job: Job, live: JobFigures | None) -> tuple[float | None, str]:
     """A part of 1, and why it is not known, or ""."""
     told = json.loads(job.plan.spec or b"{}").get("spec", {}).get("mfu", {})
     speed = live.tokens_per_s if live else None

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.state.model import Incident
+from holdfast.driver.people.restated import RESTATED
 from holdfast.driver.people.story_exits import Ends
 from holdfast.driver.ports import Entry
 from holdfast.protocol.faults import Evidence
@@ -33,24 +34,6 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     cause: int | None = None  # the entry that led to it
     incident: int | None = None
 
-
-RESTATED: Mapping[type[e.Event], str] = {
-    e.NodeAllocated: r"\S+ is allocated to \S+",
-    e.NodeReleased: r"\S+ is given back",
-    e.NodeDistrusted: r"the cluster keeps work off \S+",
-    e.NodeTrusted: r"the cluster may use \S+ again",
-    e.NodeAppeared: r"\S+ is there",
-    e.NodeQuiet: r"no earlier rank is left on \S+|\S+ is quiet",
-    e.CheckpointStored: r"(the checkpoint of )?step \d+ is in the store",
-    e.RendezvousReady: r"the (rendezvous of attempt|store of epoch) \d+ listens on \S+",
-    e.RanksRunning: r"the ranks on \S+ run",
-    e.RanksExited: r"rank [\d, ]+ on \S+ ended",
-    e.ExecutorConnected: r"(the|every) executor of \S+ is (new|connected)",
-    e.DiagnosticEnded: r"\S+ ended its tests",
-    e.FasterSeen: r"\S+ is faster than ever: .*",
-}
-"""What the core says of the event itself: it was neither decided nor is it news to a reader. With
-the words of older drivers, whose journals are told alike."""
 
 WANTED = (
     *(e.SuspendRequested, e.ResumeRequested, e.StopRequested, e.DeleteRequested),

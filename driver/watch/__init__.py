@@ -4,7 +4,7 @@ Called by the driver's loop through `Watch`. Each detector is a module and a lin
 `detector` is what they have in common. Must not act, wait, or read a clock.
 """
 
-from holdfast.driver.watch.model import Expectation, JobProgress, RankView, Settings
+from holdfast.driver.watch.model import Expectation, JobFigures, JobProgress, RankView, Settings
 from holdfast.driver.watch.watch import Watch
 
-__all__ = ["Expectation", "JobProgress", "RankView", "Settings", "Watch"]
+__all__ = ["Expectation", "JobFigures", "JobProgress", "RankView", "Settings", "Watch"]

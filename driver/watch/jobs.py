@@ -13,7 +13,14 @@ from holdfast.driver.watch import curve, doubt, loss_again
 from holdfast.driver.watch import pace as pacing
 from holdfast.driver.watch.doubt import Jumps
 from holdfast.driver.watch.kept import Groups, kept
-from holdfast.driver.watch.model import RELATIVE, Expectation, JobProgress, Ranks, RankView
+from holdfast.driver.watch.model import (
+    RELATIVE,
+    Expectation,
+    JobFigures,
+    JobProgress,
+    Ranks,
+    RankView,
+)
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.standstill_manner import BUSY_SHARE, Cpu, works
 from holdfast.protocol.messages import Heartbeat, Observed, RankProgress
@@ -337,32 +344,50 @@ def cpu(job: JobSeen, now: float) -> dict[int, Cpu]:
     }
 
 
-def progress(job: JobSeen, now: float) -> JobProgress:
+def figures(job: JobSeen) -> JobFigures:
     """The job for the pages."""
-    losses = [seen.progress.loss for seen in job.ranks.values() if seen.progress.loss is not None]
-    return JobProgress(
+    return JobFigures(
         job=job.expected.job,
         step=job.completed_step() or 0,
         relative=relative(job),
         best_step=job.pace.best_step,
-        loss=losses[-1] if losses else None,
+        loss=_loss(job),
         tokens_per_s=job.pace.tokens_per_s,
         step_s=job.pace.median_s,
         best_step_s=job.pace.best_s,
-        ranks=tuple(
-            _view(seen, job.places.get(rank, ""), now) for rank, seen in sorted(job.ranks.items())
-        ),
     )
 
 
+def progress(job: JobSeen, now: float) -> JobProgress:
+    """The same, with all that is told of each rank."""
+    views = (_view(seen, job.places.get(rank, ""), now) for rank, seen in sorted(job.ranks.items()))
+    return JobProgress(**msgspec.structs.asdict(figures(job)), ranks=tuple(views))
+
+
+def pids(job: JobSeen) -> dict[str, dict[int, int]]:
+    """Of ranks that have one, by node and rank."""
+    found: dict[str, dict[int, int]] = {}
+    for rank, seen in sorted(job.ranks.items()):
+        if seen.progress.pid:
+            found.setdefault(job.places.get(rank, ""), {})[rank] = seen.progress.pid
+    return found
+
+
+def _loss(job: JobSeen) -> float | None:
+    """Of the rank that was first heard of last."""
+    own = (seen.progress.loss for seen in reversed(job.ranks.values()))
+    return next((loss for loss in own if loss is not None), None)
+
+
 def sampled(job: JobSeen) -> curve.Moment:
-    """The job for its curves: what `progress` tells, at a part of its cost."""
-    own = [seen.progress for seen in job.ranks.values()]
+    """The job for its curves."""
+    own = (seen.progress.memory_bytes for seen in job.ranks.values())
+    memory_bytes = max(own, default=0)
     return curve.Moment(
         step=job.completed_step(),
-        loss=next((each.loss for each in reversed(own) if each.loss is not None), None),
+        loss=_loss(job),
         step_s=job.pace.median_s,
-        memory_bytes=max((each.memory_bytes for each in own), default=0) or None,
+        memory_bytes=memory_bytes or None,
     )
 
 

@@ -111,8 +111,8 @@ class RankView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hooks: bool = False
 
 
-class JobProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How far a job is. `step` is the last one that all ranks have completed."""
+class JobFigures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a job is as a whole: `JobProgress` without its ranks, which take long to tell."""
 
     job: str
     step: int
@@ -122,6 +122,11 @@ class JobProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     tokens_per_s: float | None = None
     step_s: float | None = None  # median
     best_step_s: float | None = None  # least median so far
+
+
+class JobProgress(JobFigures, frozen=True, kw_only=True, omit_defaults=True):
+    """How far a job is. `step` is the last one that all ranks have completed."""
+
     ranks: tuple[RankView, ...] = ()
 
 

@@ -6,7 +6,7 @@ All may be lost, but for what was told and has to be taken back: that is recalle
 wait or read a clock.
 """
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import nullcontext
 
 import msgspec
@@ -18,7 +18,7 @@ from holdfast.driver.watch.detector import Context, Detector, Guard
 from holdfast.driver.watch.jobs import JobSeen
 from holdfast.driver.watch.lately import Lately
 from holdfast.driver.watch.listeners import Listeners
-from holdfast.driver.watch.model import Expectation, JobProgress, Recalled, Settings
+from holdfast.driver.watch.model import Expectation, JobFigures, JobProgress, Recalled, Settings
 from holdfast.driver.watch.neighbours import Orders
 from holdfast.driver.watch.nodes import Nodes
 from holdfast.driver.watch.rank_rows import Moment, RankRow
@@ -140,23 +140,32 @@ class Watch:
 
     # ------------------------------------------------------------ what the pages ask
 
-    def progress(self, job: str) -> JobProgress | None:
+    def figures(self, job: str) -> JobFigures | None:
         """The job's progress; None while it has no ranks."""
-        seen, context = self._context.jobs.get(job), self._context
-        running = seen is not None and job in context.expected
-        return jobs.progress(seen, context.now) if seen is not None and running else None
+        seen = self._running(job)
+        return jobs.figures(seen) if seen else None
+
+    def progress(self, job: str) -> JobProgress | None:
+        """The same, with each of its ranks."""
+        seen = self._running(job)
+        return jobs.progress(seen, self._context.now) if seen else None
+
+    def pids(self, job: str) -> Mapping[str, Mapping[int, int]]:
+        """Of its ranks that were heard of, by node and rank."""
+        seen = self._running(job)
+        return jobs.pids(seen) if seen else {}
 
     def sampled(self, job: str) -> curve.Moment | None:
         """For its curves; None while it has no ranks, or none was heard of."""
-        seen = self._context.jobs.get(job)
-        return jobs.sampled(seen) if seen and seen.ranks and job in self._context.expected else None
+        seen = self._running(job)
+        return jobs.sampled(seen) if seen and seen.ranks else None
 
     def moment(self, job: str) -> tuple[Moment, Iterator[RankRow]] | None:
         """The job as it is now, and its ranks, each made when it is asked for; None while it has
         none. Whoever asks has clocks kept that show, when he asks again, where each rank's time
         went meanwhile."""
-        seen, context = self._context.jobs.get(job), self._context
-        if seen is None or job not in context.expected:
+        seen, context = self._running(job), self._context
+        if seen is None:
             return None
         verdicts = {
             rank: why for each in self.detectors for rank, why in each.verdicts(job).items()
@@ -182,6 +191,10 @@ class Watch:
         return self._nodes.seen(node, self._context.now).unreadable
 
     # ------------------------------------------------------------ inside
+
+    def _running(self, job: str) -> JobSeen | None:
+        """None while it has no ranks."""
+        return self._context.jobs.get(job) if job in self._context.expected else None
 
     def _begin(self, now: float) -> Context:
         """Start what is newly expected; the first call of all starts the grace."""

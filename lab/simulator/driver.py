@@ -20,6 +20,7 @@ from holdfast.driver.core.turn import Decision
 from holdfast.driver.formats.encode import decode, encode
 from holdfast.driver.noted import doings
 from holdfast.driver.people.admission import refuse
+from holdfast.driver.people.restated import restates
 from holdfast.driver.ports import Entry
 from holdfast.lab.simulator.agenda import Agenda
 from holdfast.lab.simulator.rng_streams import Streams
@@ -171,6 +172,7 @@ class Driver:
             nodes=decision.nodes,
             incident=decision.incident,
             doing=doings(self.state, decision.state, decision.jobs, decision.incident),
+            restates=restates(event, decision.why, decision.incident),
         )
 
     def _dies(self) -> bool:

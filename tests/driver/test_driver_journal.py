@@ -57,6 +57,16 @@ async def test_what_was_committed_is_given_back_whole(journal: SqlJournal) -> No
     assert journal.entries() == [committed]
 
 
+async def test_entries_that_restate_their_event_are_left_out_where_a_story_is_told(
+    journal: SqlJournal,
+) -> None:
+    told, mark = entry(1, jobs=("a",)), NodeAppeared(node='"restates":true')
+    named, mute = entry(2, event=mark, jobs=("a",)), entry(3, jobs=("a",), restates=True)
+    await journal.commit([told, named, mute], b"state")
+    assert journal.entries(job="a", telling=True) == [told, named]
+    assert journal.entries(job="a") == [told, named, mute]
+
+
 async def test_entries_are_filtered_in_order_and_in_pages(journal: SqlJournal) -> None:
     await journal.commit(
         [

@@ -20,6 +20,7 @@ class OneJournal:
         node: str | None = None,
         incident: int | None = None,
         turning: bool = False,
+        telling: bool = False,
         limit: int = 1_000,
     ) -> list[Entry]:
         found = [
@@ -30,6 +31,7 @@ class OneJournal:
             and (node is None or node in entry.nodes)
             and (incident is None or entry.incident == incident)
             and (entry.doing or not turning)
+            and not (telling and entry.restates)
         ][:limit]
         self.reads += len(found)
         return found

@@ -1,6 +1,6 @@
 """How many steps a job that is over is shown to have made."""
 
-from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from made_jobs import made_job
@@ -12,9 +12,11 @@ from holdfast.driver.core.events import Plan, Reached
 from holdfast.driver.core.state.model import Job, Phase, State
 from holdfast.driver.core.state.node import Exited
 from holdfast.driver.core.state.restore_point import RestorePoint, Where
-from holdfast.driver.watch.model import JobProgress, RankView
+from holdfast.driver.watch import jobs
+from holdfast.driver.watch.jobs import RankSeen
+from holdfast.driver.watch.model import Expectation, JobProgress
 from holdfast.page import status
-from holdfast.protocol.messages import RankStatus, Seat, Task
+from holdfast.protocol.messages import RankProgress, RankStatus, Seat, Task
 
 
 def ended(*statuses: RankStatus, best_step: int | None = None) -> Job:
@@ -59,13 +61,9 @@ def test_a_job_that_goes_on_is_as_far_as_it_is_now_and_not_when_it_was_put_aside
 
 def test_each_place_tells_which_processes_its_ranks_are() -> None:
     job = replace(ended(), phase=Phase.RUNNING, layout=ended().layout.with_places(("n0",)))
-    ranks = (
-        RankView(rank=0, node="n0", step=7, pid=4_242),
-        RankView(rank=1, node="n0", step=7),  # not known
-        RankView(rank=2, node="n9", step=7, pid=77),
-    )
-    live = JobProgress(job="job", step=7, best_step=7, ranks=ranks)
-    (place,) = job_view(State(jobs={"job": job}), job, now=2.0, live=live).places
+    live = JobProgress(job="job", step=7, best_step=7)
+    pids = {"n0": {0: 4_242}, "n9": {2: 77}}
+    (place,) = job_view(State(jobs={"job": job}), job, now=2.0, live=live, pids=pids).places
     assert place.pids == {0: 4_242}
 
 
@@ -102,29 +100,37 @@ def test_steps_that_count_from_the_start_of_an_attempt_are_those_of_this_one() -
     assert (view.step, view.step_relative, view.again_from) == (9, True, None)
 
 
-class Counted(tuple[RankView, ...]):
+class Counted(dict[int, RankSeen]):
     """How often it was gone through."""
 
     times = 0
 
-    def __iter__(self) -> Iterator[RankView]:
+    def items(self) -> Any:
         self.times += 1
-        return super().__iter__()
+        return super().items()
 
 
 def test_of_many_nodes_each_has_its_own_pids_and_ranks_are_gone_through_once() -> None:
     """Once for each node would be 19 million looks at the ranks of a large job."""
     names = tuple(f"node-{place}" for place in range(64))
-    plan = Plan(task=Task(command=("x",), workdir="."), nodes=64, ranks_per_node=2)
-    job = made_job("job", plan, places=names)
-    seen = Counted(
-        RankView(rank=rank, node=names[rank // 2], step=0, pid=100 + rank) for rank in range(1, 128)
-    )
-    live = JobProgress(job="job", step=0, best_step=0, ranks=seen)
-    places = job_view(State(jobs={"job": job}), job, now=2.0, live=live).places
-    assert [place.node for place in places] == list(names)
-    assert places[0].pids == {1: 101}, "rank 0 was not seen yet"
-    assert [place.pids for place in places[1:]] == [
-        {2 * at: 100 + 2 * at, 2 * at + 1: 101 + 2 * at} for at in range(1, 64)
-    ]
-    assert seen.times <= 3
+    ranks = Counted({rank: seen_of(rank, pid=100 + rank) for rank in range(127, 0, -1)})
+    ranks[8] = seen_of(8, pid=0)
+    expected = Expectation(job="job", epoch=1, seats=())
+    places = {rank: names[rank // 2] for rank in range(128)}
+    job = jobs.expect(None, expected, 0.0)
+    told = jobs.pids(replace(job, places=places, ranks=ranks))
+    assert list(told) == list(names)
+    assert told["node-0"] == {1: 101}, "rank 0 was not seen yet"
+    assert told["node-4"] == {9: 109}, "of rank 8 it is not known"
+    others = {name: own for at, (name, own) in enumerate(told.items()) if at not in (0, 4)}
+    assert others == {
+        f"node-{at}": {2 * at: 100 + 2 * at, 2 * at + 1: 101 + 2 * at}
+        for at in range(1, 64)
+        if at != 4
+    }
+    assert ranks.times == 1
+
+
+def seen_of(rank: int, *, pid: int) -> RankSeen:
+    progress = RankProgress(job="job", epoch=1, rank=rank, step=1, pid=pid)
+    return RankSeen(progress=progress, heard_s=0.0, uptime_s=0.0)

@@ -258,7 +258,7 @@ class Operator:
         return status.status_of(
             job,
             self._loop.state,
-            live=self._watch.progress(job.name),
+            live=self._watch.figures(job.name),
             pods_ready=sum(pods.ready(pod) for pod in mine),
             hindrance=self._book.hindrance(wanted["metadata"]["uid"]),
             changed=self._changed(wanted, job),

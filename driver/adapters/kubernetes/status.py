@@ -13,7 +13,7 @@ from holdfast.driver.core.state.node import Node
 from holdfast.driver.people import job_lives
 from holdfast.driver.people.how_far import furthest
 from holdfast.driver.people.mfu import mfu
-from holdfast.driver.watch import JobProgress
+from holdfast.driver.watch import JobFigures
 from holdfast.protocol.faults import Kind
 
 Json = Mapping[str, Any]
@@ -53,7 +53,7 @@ def status_of(
     job: Job,
     state: State,
     *,
-    live: JobProgress | None,
+    live: JobFigures | None,
     pods_ready: int,
     hindrance: str,
     changed: str,
@@ -231,7 +231,7 @@ def _recovery_s(incident: Incident | None) -> str | None:
     return f"{incident.resumed_s - incident.found_s + incident.stalled_s:.2f}"
 
 
-def _live(job: Job, live: JobProgress | None) -> dict[str, Any]:
+def _live(job: Job, live: JobFigures | None) -> dict[str, Any]:
     step = furthest(job, live)
     newest = newest_stored(job)
     stored = newest.step if newest else None

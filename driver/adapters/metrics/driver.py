@@ -102,8 +102,8 @@ class Metrics:
         self._lag.set(loop.time() - before)
         self._take(control)
         now, accounts = control.now(), await self._read(control)
-        progress = control.watch.progress
-        jobs = Jobs(control.state, progress, accounts, control.ledger.restarts, now=now)
+        of_job = control.watch.figures
+        jobs = Jobs(control.state, of_job, accounts, control.ledger.restarts, now=now)
         parts = (self.registry, _Given(control.figures()), jobs)
         return b"".join(map(generate_latest, parts))
 

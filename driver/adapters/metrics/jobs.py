@@ -15,9 +15,9 @@ from holdfast.driver.people.goodput.account import Account
 from holdfast.driver.people.goodput.pieces import Bucket
 from holdfast.driver.people.how_far import furthest
 from holdfast.driver.people.mfu import mfu
-from holdfast.driver.watch import JobProgress
+from holdfast.driver.watch import JobFigures
 
-Progress = Callable[[str], JobProgress | None]
+Figures = Callable[[str], JobFigures | None]
 
 BAD = tuple(bucket for bucket in Bucket if bucket is not Bucket.KEPT)
 """All of them have a sample from a job's begin on: what begins with more than 0 no rate shows."""
@@ -29,14 +29,14 @@ class Jobs(Collector):
     def __init__(
         self,
         state: State,
-        progress: Progress,
+        figures: Figures,
         accounts: Mapping[str, Account] | None,
         restarts: Mapping[str, int],
         *,
         now: float,
     ) -> None:
         self._state = state
-        self._progress = progress
+        self._figures_of = figures
         self._accounts = accounts
         self._restarts = restarts
         self._now = now
@@ -49,7 +49,7 @@ class Jobs(Collector):
 
     def _figures(self, jobs: Mapping[str, Job]) -> Iterator[Metric]:
         """What is not known of a job it has no sample of."""
-        live = {name: self._progress(name) for name in jobs}
+        live = {name: self._figures_of(name) for name in jobs}
         yield _by_job(
             "step",
             "Furthest step that all ranks completed.",

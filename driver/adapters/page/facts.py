@@ -28,8 +28,9 @@ from holdfast.page.words import outcome
 
 Dict = dict[str, Any]
 
-LOG_WITHIN_S = 1.0
-"""The rest of the page does not wait longer for a node that hangs."""
+LOG_WITHIN_S = 0.4
+"""The rest of the page does not wait longer for a node that hangs, which may be asked twice: a page
+is to be there within a second."""
 
 
 class Facts(Protocol):

@@ -1,13 +1,12 @@
 """The pages that show: jobs, a job, its story, an incident, nodes, a node, the brake; pictures."""
 
-from asyncio import to_thread
+from asyncio import gather, to_thread
 from contextlib import suppress
 
 from starlette.responses import Response
-from starlette.routing import Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import Route
 
-from holdfast.driver.adapters.page import tracing
+from holdfast.driver.adapters.page import static, tracing
 from holdfast.driver.adapters.page.asked import Asked, alike, answered, with_forms
 from holdfast.driver.adapters.page.facts import Dict
 from holdfast.driver.adapters.rest.problems import Problem, not_found
@@ -32,8 +31,12 @@ async def jobs(asked: Asked) -> str:
 async def job(asked: Asked) -> str:
     name = await seen(asked)
     found, incidents = await asked.facts.job(name), await asked.facts.incidents(name)
-    why, time = await asked.facts.why_job(name), await asked.facts.goodput(name)
-    log, told = await _log(asked, found, incidents), await asked.facts.curves(name)
+    log, why, time, told = await gather(
+        _log(asked, found, incidents),
+        asked.facts.why_job(name),
+        asked.facts.goodput(name),
+        asked.facts.curves(name),
+    )
     over = found["phase"] in FINISHED or not asked.facts.live
     last = await tracing.ending(asked, found) if over else None
     more = pages.More(time, log, told, last)
@@ -159,8 +162,7 @@ PATHS = {
 }
 
 
-def routes() -> list[Route | Mount]:
+def routes() -> list[Route]:
     """Pages, and the files that they load, which have no facts in them."""
-    files = StaticFiles(packages=[("holdfast.page", "static")])
-    made: list[Route | Mount] = [Mount("/static", files, name="static")]
-    return made + [Route(path, answered(page), methods=["GET"]) for path, page in PATHS.items()]
+    made = [Route(path, answered(page), methods=["GET"]) for path, page in PATHS.items()]
+    return [static.route(), *made]

@@ -185,5 +185,11 @@ async def _about(control: Control, event: _About, key: str | None, *more: object
 
 def view_of(control: Control, job: Job) -> JobView:
     """The job with what detectors see live, and what keeps nodes from it."""
-    live = control.watch.progress(job.name)
-    return job_view(control.state, told(control, job), now=control.now(), live=live)
+    watch = control.watch
+    return job_view(
+        control.state,
+        told(control, job),
+        now=control.now(),
+        live=watch.figures(job.name),
+        pids=watch.pids(job.name),
+    )

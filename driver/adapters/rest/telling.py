@@ -113,7 +113,7 @@ def story_of(
     jobs that had its name before.
     """
     begun = 0 if earlier else job_lives.before(job)
-    entries = entries_of(journal, job=job.name, after=max(after, begun))
+    entries = entries_of(journal, job=job.name, after=max(after, begun), telling=not whole)
     first = journal.entries(job=job.name, limit=1)
     return Story(
         job=job.name,
@@ -126,7 +126,7 @@ def why_job(journal: Journal, state: State, job: Job, *, now: float) -> Why:
     """From the last fault on, or from where its store went down, if it still is; where there was
     none, from the last report; else all of it.
     """
-    entries = entries_of(journal, job=job.name, after=job_lives.before(job))
+    entries = entries_of(journal, job=job.name, after=job_lives.before(job), telling=True)
     hit = job_lives.incidents_of(state, job.name)
     faults = [incident for incident in hit if incident.faults]
     last = max(faults or hit, key=lambda incident: incident.id, default=None)
@@ -297,11 +297,18 @@ def _node_fix(node: Node) -> str:
 
 
 def entries_of(
-    journal: Journal, *, job: str | None = None, node: str | None = None, after: int = 0
+    journal: Journal,
+    *,
+    job: str | None = None,
+    node: str | None = None,
+    after: int = 0,
+    telling: bool = False,
 ) -> list[Entry]:
-    """Every entry that belongs to it, read page by page."""
+    """Every entry that belongs to it, read page by page; `telling`: of which a story has any."""
     entries: list[Entry] = []
-    while page := journal.entries(job=job, node=node, after=after, limit=PAGE_ENTRIES):
+    while page := journal.entries(
+        job=job, node=node, after=after, telling=telling, limit=PAGE_ENTRIES
+    ):
         entries += page
         after = page[-1].sequence
     return entries
@@ -311,7 +318,7 @@ def _with_jobs(journal: Journal, entries: list[Entry], incident: Incident) -> li
     """A node's entries, and those of the jobs that its incident hit, until that was over."""
     found = {entry.sequence: entry for entry in entries}
     for job in incident.jobs:
-        for entry in entries_of(journal, job=job):
+        for entry in entries_of(journal, job=job, telling=True):
             if incident.closed_s is None or entry.now <= incident.closed_s:
                 found.setdefault(entry.sequence, entry)
     return [found[sequence] for sequence in sorted(found)]

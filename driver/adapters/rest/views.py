@@ -34,10 +34,14 @@ from holdfast.driver.people.how_far import how_far
 from holdfast.driver.people.mfu import mfu
 from holdfast.driver.people.node_words import STATES, WORDED
 from holdfast.driver.people.story import timeline
-from holdfast.driver.watch import JobProgress
+from holdfast.driver.watch import JobFigures
 from holdfast.protocol.collectives import told
 from holdfast.protocol.faults import Blame
 from holdfast.protocol.messages import Observed
+
+Pids = Mapping[str, Mapping[int, int]]
+"""Of ranks, by node and rank."""
+NO_PIDS: Pids = {}
 
 
 class Place(View):
@@ -273,8 +277,12 @@ class IncidentList(View):
     items: list[IncidentView]
 
 
-def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) -> JobView:
-    """`live`: what the detectors know of its progress, or None where they know nothing."""
+def job_view(
+    state: State, job: Job, *, now: float, live: JobFigures | None, pids: Pids = NO_PIDS
+) -> JobView:
+    """`live`: what the detectors know of its progress, or None where they know nothing; `pids`: of
+    its ranks that they have heard of.
+    """
     spec = json.loads(job.plan.spec or b"{}")
     ended, exits = job.since_s if job.finished else now, exits_of(state.nodes, job)
     used, unknown = mfu(job, live)
@@ -291,7 +299,7 @@ def job_view(state: State, job: Job, *, now: float, live: JobProgress | None) ->
         unsure_s=ago(job.unsure_s, now),
         parked=job.parked,
         ranks=job.world_size,
-        places=_places(state, job, live),
+        places=_places(state, job, pids),
         standbys=list(job.standbys),
         attempt=job.attempt,
         step=so_far.step,
@@ -442,21 +450,17 @@ def _step_restored(incident: Incident) -> int | None:
     return backs[0].restored if len(backs) == 1 and not backs[0].unseen else None
 
 
-def _places(state: State, job: Job, live: JobProgress | None) -> list[Place]:
-    pids: dict[str, dict[int, int]] = {}
-    for each in live.ranks if live else ():
-        if each.pid:
-            pids.setdefault(each.node, {})[each.rank] = each.pid
+def _places(state: State, job: Job, pids: Pids) -> list[Place]:
     return [
         _place(state, name, job.layout.ranks_at(place), pids.get(name, {}))
         for place, name in enumerate(job.places)
     ]
 
 
-def _place(state: State, name: str, ranks: Iterable[int], pids: dict[int, int]) -> Place:
+def _place(state: State, name: str, ranks: Iterable[int], pids: Mapping[int, int]) -> Place:
     node = state.nodes.get(name)
     connected = node is not None and node.connected
-    return Place(node=name, ranks=list(ranks), pids=pids, connected=connected)
+    return Place(node=name, ranks=list(ranks), pids=dict(pids), connected=connected)
 
 
 def _restarts(job: Job, now: float) -> dict[str, BudgetView]:

@@ -19,6 +19,7 @@ from sqlalchemy.sql.selectable import TypedReturnsRows
 from holdfast.driver.adapters.sql import lastlines, positions, pruning, saved, tables
 from holdfast.driver.adapters.sql.reserve import Reserve
 from holdfast.driver.adapters.sql.saved import Commit
+from holdfast.driver.adapters.sql.told import RESTATES, told
 from holdfast.driver.ports import (
     Claim,
     Entry,
@@ -138,20 +139,26 @@ class SqlJournal:
         node: str | None = None,
         incident: int | None = None,
         turning: bool = False,
+        telling: bool = False,
         limit: int = 1_000,
     ) -> list[Entry]:
         table = tables.entries
-        query = select(table.c.body).where(table.c.sequence > after)
+        query, place = select(table.c.body), table.c.sequence
         if job is not None:
             query = query.join(tables.entry_jobs).where(tables.entry_jobs.c.job == job)
+            place = tables.entry_jobs.c.sequence
         if node is not None:
             query = query.join(tables.entry_nodes).where(tables.entry_nodes.c.node == node)
+            place = tables.entry_nodes.c.sequence
         if incident is not None:
             query = query.where(table.c.incident == incident)
         if turning:
             query = query.where(table.c.body.contains(TURNING))
-        rows = self._read(query.order_by(table.c.sequence).limit(limit))
-        return [_decode(row[0]) for row in rows]
+        if telling:
+            query = query.where(~table.c.body.contains(RESTATES))
+        # by the index that has found them: by another name of the same all bodies would be sorted
+        rows = self._read(query.where(place > after).order_by(place).limit(limit))
+        return [(told if telling else _decode)(row[0]) for row in rows]
 
     def claim(self, key: str) -> Claim | None:
         columns = tables.claims.c["key", "digest", "sequence"]
