@@ -18,9 +18,8 @@ from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.edges import IllegalTransition
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.turn import Decision, Turn
-from holdfast.driver.noted import doings, turned
+from holdfast.driver.noted import doings, restates, turned
 from holdfast.driver.people.admission import Refusal, refuse
-from holdfast.driver.people.restated import restates
 from holdfast.driver.ports import Claim, Entry, Key
 from holdfast.kit.logs import LazyLogger
 from holdfast.protocol.messages import Desired, Seat

@@ -14,7 +14,7 @@ import msgspec
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
 from holdfast.driver.core.state.model import Incident
-from holdfast.driver.people.restated import RESTATED
+from holdfast.driver.noted import RESTATED
 from holdfast.driver.people.story_exits import Ends
 from holdfast.driver.ports import Entry
 from holdfast.protocol.faults import Evidence

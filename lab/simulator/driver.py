@@ -18,9 +18,8 @@ from holdfast.driver.core.state.census import Census
 from holdfast.driver.core.state.model import State
 from holdfast.driver.core.turn import Decision
 from holdfast.driver.formats.encode import decode, encode
-from holdfast.driver.noted import doings
+from holdfast.driver.noted import doings, restates
 from holdfast.driver.people.admission import refuse
-from holdfast.driver.people.restated import restates
 from holdfast.driver.ports import Entry
 from holdfast.lab.simulator.agenda import Agenda
 from holdfast.lab.simulator.rng_streams import Streams

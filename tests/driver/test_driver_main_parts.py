@@ -112,7 +112,7 @@ class RecordingWatch:
         self.calls.append((expected.job, expected.epoch, expected.best_step))
         self.loss_again.append(expected.loss_again)
 
-    def progress(self, name: str) -> JobProgress | None:
+    def figures(self, name: str) -> JobProgress | None:
         known = f"forget {name}" not in self.calls
         return JobProgress(job=name, step=7, best_step=7, relative=True) if known else None
 

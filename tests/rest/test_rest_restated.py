@@ -15,7 +15,7 @@ from holdfast.driver.adapters.sql.told import RESTATES
 from holdfast.driver.adapters.sql.told import told as read
 from holdfast.driver.core import events as e
 from holdfast.driver.core.effects import Distrust
-from holdfast.driver.people.restated import restates
+from holdfast.driver.noted import restates
 from holdfast.driver.ports import Entry
 from holdfast.lab.simulator.scenario import draw
 from holdfast.lab.simulator.simulate import play
