@@ -141,7 +141,7 @@ class Run:
             job = self._until_finished(events, output)
         finally:
             events.close()
-            output.finish(time.monotonic())
+            output.end(time.monotonic())
         quiet = self._options.quiet
         until_at_rest(self._service, self._narrator.say, self._wait, quiet=quiet)
         if job["phase"] == "Failed":

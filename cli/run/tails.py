@@ -92,24 +92,28 @@ class Output:
     ) -> None:
         self._paths, self._job, self._ranks = paths, job, ranks
         self._outs = {"stdout": stdout, "stderr": stderr}
-        self._attempt: int | None = None
+        self._attempt = 0  # none yet
         self._streams: dict[str, Stream] = {}
         self._once = Once()
 
     def show(self, now: float) -> None:
-        """Write what has come, of the newest attempt; what is left of an older one comes first."""
-        newest = self._newest_attempt()
-        if newest != self._attempt:
-            self.finish(now)
-            self._attempt = newest
+        """Write what has come, of the newest attempt; what is left of older ones comes first."""
+        for attempt in self._newer_attempts():
+            self._finish(now)
+            self._attempt = attempt
             self._streams = {
-                name: Stream(self._paths, self._job, newest or 0, self._ranks, name, self._once)
-                for name in (self._outs if newest is not None else ())
+                name: Stream(self._paths, self._job, attempt, self._ranks, name, self._once)
+                for name in self._outs
             }
         for name, stream in self._streams.items():
             stream.show(self._outs[name], now)
 
-    def finish(self, now: float) -> None:
+    def end(self, now: float) -> None:
+        """Write all that is left, also of an attempt that was over before anybody looked."""
+        self.show(now)
+        self._finish(now)
+
+    def _finish(self, now: float) -> None:
         """Write all that is left of this attempt."""
         for name, stream in self._streams.items():
             stream.show(self._outs[name], now, last=True)
@@ -120,7 +124,7 @@ class Output:
         """Whether the last that the script has shown is this exception."""
         return self._once.ended_in(traceback)
 
-    def _newest_attempt(self) -> int | None:
+    def _newer_attempts(self) -> list[int]:
         folders = self._paths.job(self._job).glob("attempt_*")
-        numbers = [int(folder.name.removeprefix("attempt_")) for folder in folders]
-        return max(numbers, default=None)
+        numbers = (int(folder.name.removeprefix("attempt_")) for folder in folders)
+        return sorted(number for number in numbers if number > self._attempt)

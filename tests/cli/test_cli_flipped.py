@@ -34,7 +34,9 @@ for step in range(1, 1_000_000):
     state["own"]["mean"] += rank
     telemetry.step(step)
     checkpointer.save(step, state)
-    if pathlib.Path("enough").exists():
+    over = torch.tensor(float(pathlib.Path("enough").exists()))
+    dist.all_reduce(over)
+    if over:
         break
     time.sleep(0.02)
 """

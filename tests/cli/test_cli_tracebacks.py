@@ -84,7 +84,7 @@ def test_an_exception_that_is_seen_in_two_parts_the_second_at_the_end_is_whole(
         stderr.write(text[:-7])
         output.show(0.0)
         stderr.write(text[-7:])
-    output.finish(1.0)
+    output.end(1.0)
     error = uncaught(folder)
     assert error is not None
     assert written == {"stdout": b"", "stderr": error.text}
@@ -135,7 +135,7 @@ def test_what_ranks_print_that_only_lost_a_peer_is_one_line_below_the_cause(tmp_
     for turn, rank in enumerate((3, 0, 1, 2)):
         (folders[rank] / "stderr.log").write_bytes(said[rank])
         output.show(turn * (SAME_LINE_S + 0.1))
-    output.finish(9.0)
+    output.end(9.0)
     *cause, echo = written.decode().splitlines()
     assert cause[0] == "[r2] Traceback (most recent call last):"
     assert cause[-1] == "[r2] ValueError: bad batch"
@@ -169,8 +169,20 @@ def test_the_exception_of_the_only_rank_needs_no_name(tmp_path: Path) -> None:
     (paths.rank("speech", 1, 0) / "stderr.log").write_bytes(text)
     output = Output(paths, "speech", 1, stdout=lambda _: None, stderr=written.extend)
     output.show(0.0)
-    output.finish(1.0)
+    output.end(1.0)
     assert written.startswith(b"Traceback ")
+
+
+def test_attempts_that_are_over_before_anybody_looks_are_shown_in_order(tmp_path: Path) -> None:
+    paths, written = RunPaths(tmp_path), bytearray()
+    output = Output(paths, "quick", 1, stdout=written.extend, stderr=lambda _: None)
+    output.show(0.0)
+    for attempt in (1, 2, 10):
+        folder = paths.rank("quick", attempt, 0)
+        folder.mkdir(parents=True)
+        (folder / "stdout.log").write_text(f"attempt {attempt}\n")
+    output.end(1.0)
+    assert written.decode() == "attempt 1\nattempt 2\nattempt 10\n"
 
 
 def test_ends_of_lines_are_the_scripts_own() -> None:
