@@ -13,6 +13,7 @@ from holdfast.checkpoint.pace import Pace
 from holdfast.checkpoint.peers import Refused, key_of, send
 from holdfast.checkpoint.rotation import due
 from holdfast.checkpoint.slot_folder import SlotFolder
+from holdfast.checkpoint.slots import why_not
 from holdfast.protocol.messages import Peer
 
 RETRY_S = 2.0
@@ -69,7 +70,7 @@ class Sender:
             for folder in folders:
                 folder.put_copied(epoch=epoch, step=step)
         except OSError as error:
-            self._tell(f"that step {step} was copied could not be noted: {error}")
+            self._tell(f"that step {step} was copied could not be noted: {why_not(error)}")
 
     def _send(self, order: AgentOrder, peer: Peer, folder: SlotFolder, step: int) -> bool:
         """Whether it is there; not where its rank is about to write over it."""

@@ -33,8 +33,9 @@ def _stays(before: Spec, after: Spec) -> Iterator[str]:
             yield name
             continue
         for inner in STAYS_IN.get(name, ()):
-            if before[name].get(inner) != after[name].get(inner):
-                yield f"{name}.{inner}"
+            field = f"{name}.{inner}"
+            if _at(before, field) != _at(after, field):
+                yield field
 
 
 def mistakes(before: Spec, after: Spec) -> list[Mistake]:

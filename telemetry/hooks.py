@@ -6,6 +6,7 @@ the ring ("partial"), and the script runs on. Tried with torch 2.15 and gloo.
 """
 
 import atexit
+import errno
 import importlib.abc
 import importlib.machinery
 import os
@@ -46,6 +47,8 @@ _KINDS = {
         "ALLTOALL_BASE": "all_to_all_base",
     }.items()
 }
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+"""Never in the words of a full disk, which whoever reads a rank's log would look for."""
 _SAME_SHAPE = {"ALLREDUCE", "BROADCAST", "ALLGATHER_BASE", "REDUCE_SCATTER_BASE"}
 """Collectives whose input has one shape on all ranks: their fingerprint holds its size."""
 
@@ -65,7 +68,8 @@ def install() -> None:
         try:
             _install(Path(ring))
         except OSError as error:  # no room for a ring: process-level care only
-            sys.stderr.write(f"holdfast: nobody watches this rank for hangs: {ring}: {error}\n")
+            why = "its memory folder is full" if error.errno in _FULL else error
+            sys.stderr.write(f"holdfast: nobody watches this rank for hangs: {ring}: {why}\n")
 
 
 def _install(ring: Path) -> None:

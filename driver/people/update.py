@@ -4,6 +4,7 @@ Called by the edges that people use: REST and the operator.
 """
 
 import json
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from msgspec.structs import replace
 from holdfast.driver.core.events import Plan, UpdateRequested
 from holdfast.driver.core.state.model import Job
 from holdfast.protocol import jobupdate
+from holdfast.protocol.jobcheck import check_without_pods
 from holdfast.protocol.mistakes import BadDocument, Mistake
 
 
@@ -37,8 +39,12 @@ def of_this_life(before: Plan, plan: Plan) -> Plan:
 
 
 def spec_of(plan: Plan) -> dict[str, Any]:
-    """The spec that a plan was made of, with its defaults."""
-    spec: dict[str, Any] = json.loads(plan.spec or b"{}").get("spec", {})
+    """The spec that a plan was made of, with the defaults of today, whichever driver made it; as it
+    was written then, where today's rules refuse it."""
+    document = json.loads(plan.spec or b"{}")
+    with suppress(BadDocument):
+        document = check_without_pods(document).model_dump(mode="json", by_alias=True)
+    spec: dict[str, Any] = document.get("spec", {})
     return spec
 
 

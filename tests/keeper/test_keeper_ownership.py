@@ -263,6 +263,14 @@ def test_a_host_without_a_keeper_ends_its_node_when_its_patience_is_over(tmp_pat
     assert {renewal.node for renewal in fake.renewals} == {"alone"}
 
 
+def test_a_host_imports_little():
+    imported = "import sys; import holdfast.keeper.host; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-c", imported], capture_output=True, text=True)
+    names = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "holdfast" in names, done.stderr
+    assert not names & {"structlog", "torch", "yaml", "httpx", "pydantic", "sqlalchemy"}
+
+
 def test_a_host_that_hears_nothing_keeps_its_node_while_a_keeper_holds_the_lock(tmp_path):
     """Its link is cut, or its keeper is stopped: what runs there goes on."""
     fake, patience_s = FakeLease(), 1.0

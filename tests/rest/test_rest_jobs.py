@@ -5,10 +5,14 @@ import json
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from tests.rest.conftest import JOB, Driver
 
 from holdfast.driver.adapters.rest.body import LIMIT_BYTES
+from holdfast.driver.people.spec_to_plan import plan_of
+from holdfast.driver.people.update import update_of
 from holdfast.protocol.collectives import environment
+from holdfast.protocol.jobcheck import check
 
 JOBS = "/v1alpha1/jobs"
 
@@ -214,6 +218,21 @@ async def test_a_job_is_given_another_version_by_its_whole_document(driver: Driv
     taken = await driver.http.put(f"{JOBS}/speech", json=calmer)
     assert taken.json()["why"].startswith("a person changes timeouts of speech")
     assert (await driver.http.get(f"{JOBS}/speech")).json()["version"] == 2
+
+
+async def test_a_job_of_an_older_driver_has_what_is_new_in_the_spec_by_default(
+    driver: Driver,
+) -> None:
+    """Else each field that came since would be one that has to stay."""
+    await driver.submit()
+    job = driver.control.state.jobs["speech"]
+    older = json.loads(job.plan.spec)
+    del older["spec"]["communication"], older["spec"]["checkpoint"]["beginFrom"]
+    plan = replace(job.plan, spec=json.dumps(older).encode())
+    older_job = replace(job, versions=(replace(job.version, plan=plan),))
+    better = JOB | {"spec": JOB["spec"] | {"env": {"LR": "1e-4"}}}
+    wanted = plan_of(check(better), driver.control.settings.paths, life="")
+    assert update_of(older_job, wanted, by="ada").fields == ("env",)
 
 
 async def test_what_has_to_stay_is_refused_with_all_that_is_wrong_and_nothing_changes(
