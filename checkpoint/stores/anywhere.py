@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
+from socket import gaierror
 from typing import Any
 
 from holdfast.checkpoint.stores import (
@@ -195,8 +196,8 @@ def _named(error: Exception, failed: str) -> StoreError:
 
 def _why(error: Exception) -> str:
     """Its kind and first line, and not what its library knows of keys."""
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
+    if isinstance(error, OSError) and error.errno:  # a resolver has numbers of its own
+        return str(error.strerror) if isinstance(error, gaierror) else os.strerror(error.errno)
     first = (str(error).splitlines() or [""])[0][:200]
     return f"{type(error).__name__}: {first}" if first else type(error).__name__
 

@@ -1,6 +1,7 @@
 """What fsspec's file systems do in silence, and stores whose library is missing."""
 
 import errno
+import socket
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -105,6 +106,17 @@ def test_a_full_disk_there_is_told_with_what_to_do(
     replace(monkeypatch, "open", full)
     with pytest.raises(TemporaryStoreError, match=r"No space left on device\. Free space there"):
         store.put("b", [b"x"])
+
+
+def test_a_server_without_an_address_is_told_in_its_resolver_s_words(
+    store: FsspecStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: Any, **__: Any) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    replace(monkeypatch, "ls", unknown)
+    with pytest.raises(TemporaryStoreError, match="Name or service not known"):
+        store.entries("")
 
 
 def test_a_file_is_no_empty_folder_and_what_is_not_whole_is_in_none(store: FsspecStore) -> None:

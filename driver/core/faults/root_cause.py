@@ -33,6 +33,8 @@ from holdfast.telemetry.analysis.ends import (
 
 COMPLAINTS = frozenset({"nccl-link", "nccl-remote", "nccl-watchdog", "nccl", "peer-closed"})
 """Signs that whoever is left shows when a peer dies, before that death is heard of."""
+LAST_LINE_CHARS = 120
+"""Of a line that may be of any length, in a sentence."""
 
 
 def only_echoes(job: Job) -> bool:
@@ -196,7 +198,14 @@ def summary(exited: Exited) -> str:
     if status.error is not None and status.error.exception:
         said = status.error.message.rstrip() or status.error.exception
         return f"{who} raised {said.removesuffix('.')}"  # a sentence goes on after it
-    return f"{who} ended with exit code {status.exit_code}"
+    return f"{who} ended with exit code {status.exit_code}{_last_line(status)}"
+
+
+def _last_line(status: RankStatus) -> str:
+    """What the rank wrote to stderr last, which may be why: not every program raises."""
+    said = status.error.message.rstrip() if status.error is not None else ""
+    shown = said if len(said) <= LAST_LINE_CHARS else f"{said[:LAST_LINE_CHARS]}..."
+    return f", and wrote last: {shown!r}" if said else ""
 
 
 def memory(limit_bytes: int) -> str:
