@@ -15,6 +15,7 @@ from holdfast.daemon.metrics import Figures
 from holdfast.daemon.probes import responder
 from holdfast.daemon.probes.prober import Prober
 from holdfast.daemon.samplers import gpus
+from holdfast.daemon.samplers.flows import Flows
 from holdfast.daemon.samplers.gpus import Gpus
 from holdfast.daemon.samplers.guard import Guard
 from holdfast.daemon.samplers.logs import KernelLog
@@ -74,6 +75,7 @@ class Daemon:
         self._progress = Progress(paths.rings)
         sys = paths.sys if paths.sys.is_dir() else Path("/sys")
         self._nics = Nics(sys, settings.interface)
+        self._flows = Flows(self._progress.pids)
         self._kernel = KernelLog(_kernel_source(paths), Whose(self._progress.pids))
         self._outputs = Outputs(paths.outputs, paths.outputs_read)
         self._pressure = HostPressure(paths.scratch)
@@ -218,6 +220,7 @@ class Daemon:
             executor_alive=self._executor_alive,
             ranks=ranks,
             nics=ask("nics", lambda: self._nics.sample(now), ()),
+            flows=ask("flows", lambda: self._flows.sample(now), ()),
             probes=self._prober.probes(),
             logs=tuple(hit for _, hit in self._hits),
             pressure=ask("pressure", self._pressure.sample, Pressure()),
@@ -230,7 +233,7 @@ class Daemon:
 
     def _unreadable(self) -> tuple[str, ...]:
         """What cannot be read now, in few words: people see it with the node."""
-        host = (self._nics, self._kernel, self._pressure)
+        host = (self._nics, self._flows, self._kernel, self._pressure)
         samplers = (*host, self._outputs, self._gpus, self._nccl, self._traces)
         said = [each for sampler in samplers for each in sampler.unreadable]
         said += [*self._guard.unreadable, *self._progress.unreadable]

@@ -58,6 +58,8 @@ class Kind(StrEnum):
     LOSS = "loss"  # 9: it is no number, or jumps
     TRAFFIC = "traffic"  # 14, 17: a node's changes its shape while steps go on; report only
     KEEPS_PACE = "keeps-pace"  # and nobody does any more
+    LINK_SLOW = "link-slow"  # 14 to 16: it holds a job up, or loses packets; report only
+    LINK_WELL = "link-well"  # and none does any more
 
 
 ALL_CLEAR = {
@@ -67,6 +69,7 @@ ALL_CLEAR = {
     Kind.STORE_SWEPT: Kind.STORE_FILLS,
     Kind.SNAPSHOTS_BACK: Kind.SNAPSHOTS_STOPPED,
     Kind.KEEPS_PACE: Kind.SLOW,
+    Kind.LINK_WELL: Kind.LINK_SLOW,
     Kind.SEEN_AGAIN: Kind.UNSEEN,
 }
 """Reports that take another one back, for its job."""

@@ -463,6 +463,19 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     heard: bool = False  # it asks here, and what is answered does not come to it
 
 
+class Flow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What ranks here have sent to one address by TCP, all connections together, since the daemon
+    began. Both are addresses as ranks use them: those of rails, where they have some."""
+
+    local: str
+    remote: str
+    sent_bytes: int = 0  # that the other side has acknowledged
+    busy_s: float = 0.0  # in which something sent was not acknowledged yet, of each connection
+    segments: int = 0  # sent
+    resent: int = 0  # of these, once more
+    rtt_s: float = 0.0  # the longest of a connection, as its kernel smooths it
+
+
 class LogHit(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A line that matched a rule. `source`: "kernel", or "rank 3 stderr"."""
 
@@ -541,6 +554,7 @@ class Heartbeat(Message, frozen=True):
     executor_alive: bool = True
     ranks: tuple[RankProgress, ...] = ()
     nics: tuple[NicRates, ...] = ()
+    flows: tuple[Flow, ...] = ()  # every few seconds; those not in it stand as they were
     probes: tuple[Probe, ...] = ()
     logs: tuple[LogHit, ...] = ()
     pressure: Pressure = Pressure()

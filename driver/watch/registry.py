@@ -17,6 +17,7 @@ from holdfast.driver.watch.replicas_unlike import UnlikeReplicas
 from holdfast.driver.watch.saves_skipped import SkippedSaves
 from holdfast.driver.watch.silence_detector import SilentNodes
 from holdfast.driver.watch.slow_detector import SlowRanks
+from holdfast.driver.watch.slow_links import SlowLinks
 from holdfast.driver.watch.standstill_detector import Standstills
 from holdfast.driver.watch.store_failing import FailingStores
 from holdfast.driver.watch.store_filling import FillingStores
@@ -44,6 +45,7 @@ def detectors() -> tuple[Detector, ...]:
         diverged,
         BadLosses(),
         ChangedTraffic(),
+        SlowLinks(),
         FailingStores(),
         SkippedSaves(),
         UnlikeReplicas(),

@@ -46,6 +46,7 @@ _OF_KIND: dict[Kind, Sign] = {
         _O.HOST, _S.NOT_SURE, "replicas that were equal differ: a processor, or memory"
     ),
     Kind.LOSS: Sign(None, _S.NOT_SURE, "of the data, the code or a processor"),
+    Kind.LINK_SLOW: Sign(_O.NETWORK, _S.LIKELY, "a link holds the job up, or loses packets"),
     Kind.TRAFFIC: Sign(_O.NETWORK, _S.NOT_SURE, "the traffic of a node changes its shape"),
     Kind.DISK_FULL: Sign(_O.STORAGE, _S.LIKELY, "a disk is full"),
     Kind.CHECKPOINT_CORRUPT: Sign(_O.STORAGE, _S.LIKELY, "a checkpoint is not what was saved"),

@@ -1,0 +1,156 @@
+"""A link that holds a job up, or loses its packets, while its steps go on. Pure.
+
+All ranks wait for the slowest flow, so steps and waits are alike everywhere; what differs is for
+how long bytes are on their way (docs/detection.md has what was measured). A flow is compared with
+the others of its job, and with what it was before: two figures that agree. It is a report: whether
+a slow job is worth a node is for people to say.
+"""
+
+from collections.abc import Iterator, Mapping
+from statistics import median_high
+
+import msgspec
+
+from holdfast.driver.watch import flows, slow_links_words
+from holdfast.driver.watch.detector import Context, Detector
+from holdfast.driver.watch.flows import Moved, Pair, Told
+from holdfast.driver.watch.jobs import JobSeen
+from holdfast.driver.watch.model import Findings
+from holdfast.protocol.faults import Finding, Kind
+from holdfast.protocol.messages import Heartbeat
+
+WINDOW_S, WINDOW_STEPS = 10.0, 3
+"""Of a window, at least: two looks of a daemon, and a few steps."""
+LEARNED = 3
+"""Windows whose median is what is usual between two nodes."""
+IN_A_ROW = 2
+"""Windows that have to show it: a save or a neighbour's transfer is over before."""
+BUSY = 0.2
+"""Share of the time that something is on its way, from which on a job waits for the link."""
+SLOWER, SLOWER_AT_ONCE = 3.0, 5.0
+"""So many times slower than others, and than before; than others, where no before is known."""
+SAME_WORK = 0.7
+"""Of the usual bytes a step, below which the script does something else, as an evaluation does."""
+ALIKE = 4.0
+"""Flows whose bytes are that many times others' are of another kind, and not compared at once."""
+SEGMENTS, LOST, LOST_TIMES = 5_000, 0.005, 10.0
+"""Of a window, at least; the share that is sent again; and so many times as much as of others."""
+ALONE_LOST = 0.01
+"""That share where there are no others to compare with."""
+
+
+class Links(msgspec.Struct):
+    """State of one job's epoch, but for what is usual, which outlives it. Written in place."""
+
+    epoch: int
+    step: int | None = None
+    began_s: float = 0.0
+    nodes: dict[str, Told] = {}
+    usual: dict[Pair, list[Moved]] = {}
+    bad: dict[Pair, int] = {}  # windows in a row
+    told: set[slow_links_words.Culprit] = set()
+    earlier: bool = False  # an attempt, or a driver, before told of one, and nobody took it back
+
+
+class SlowLinks(Detector):
+    def __init__(self) -> None:
+        self._links: dict[str, Links] = {}  # by job
+
+    def heard_of(self, beat: Heartbeat, job: JobSeen, context: Context) -> Findings:
+        if beat.flows:
+            flows.hear(self._of(job, context).nodes, beat)
+        return ()
+
+    def looked_at(self, job: JobSeen, context: Context) -> Findings:
+        links = self._links.get(job.expected.job)
+        if links is None or context.now - links.began_s < WINDOW_S or not context.sees_most:
+            return ()
+        links, step = self._of(job, context), job.heard_step()
+        if step is None or (links.step is not None and step - links.step < WINDOW_STEPS):
+            return ()
+        took_s, before = context.now - links.began_s, links.step
+        links.began_s, links.step = context.now, step
+        moved = flows.window(links.nodes, max(1, step - (before or 0)), took_s)
+        return tuple(judge(links, moved, job)) if before is not None else ()
+
+    def _of(self, job: JobSeen, context: Context) -> Links:
+        name, epoch = job.expected.job, job.expected.epoch
+        links = self._links.get(name)
+        if links is None or links.epoch != epoch:
+            usual = links.usual if links is not None else {}
+            earlier = Kind.LINK_SLOW in context.recalled_of(name)
+            earlier = earlier or (links is not None and (bool(links.told) or links.earlier))
+            links = self._links[name] = Links(epoch, usual=usual, earlier=earlier)
+        return links
+
+    def drop(self, job: str) -> None:
+        self._links.pop(job, None)
+
+
+def judge(links: Links, moved: Mapping[Pair, Moved], job: JobSeen) -> Iterator[Finding]:
+    """What a whole window tells."""
+    slow = {pair for pair in moved if _is_slow(links, moved, pair)}
+    lost = {pair for pair in moved if _is_lost(moved, pair)}
+    _learn(links, moved, slow | lost)
+    links.bad = {pair: links.bad.get(pair, 0) + 1 for pair in slow | lost}
+    bad = {pair for pair, windows in links.bad.items() if windows >= IN_A_ROW}
+    if 2 * len(bad) > len(moved) > 2:
+        return  # the network as a whole, or the script: no link
+    for culprit, pairs in slow_links_words.culprits(bad, moved):
+        if not _is_told(links, culprit):
+            links.told.add(culprit)
+            usual = {pair: _usual(links, pair) for pair in pairs}
+            yield slow_links_words.told(culprit, pairs, moved, usual, pairs & slow, job.expected)
+    if moved and not links.bad and (links.told or links.earlier):
+        links.told, links.earlier = set(), False
+        yield slow_links_words.well(job.expected)
+
+
+def _is_told(links: Links, culprit: slow_links_words.Culprit) -> bool:
+    """Whether it, or one that has it as a part, was: of a node its pairs come one after another."""
+    return any(set(culprit) <= set(told) or set(told) <= set(culprit) for told in links.told)
+
+
+def _is_slow(links: Links, moved: Mapping[Pair, Moved], pair: Pair) -> bool:
+    now, before = moved[pair], _usual(links, pair)
+    others = [each for other, each in moved.items() if other != pair]
+    if now.busy < BUSY:
+        return False
+    if before is not None:
+        same = now.step_bytes >= SAME_WORK * before.step_bytes and now.step_s > before.step_s
+        slower = now.rate * SLOWER <= before.rate
+        return same and slower and (len(others) < 2 or now.rate * SLOWER <= _rate(others))
+    alike = [each for each in others if _are_alike(now, each)]
+    return len(alike) > 1 and now.rate * SLOWER_AT_ONCE <= _rate(alike)
+
+
+def _is_lost(moved: Mapping[Pair, Moved], pair: Pair) -> bool:
+    now = moved[pair]
+    others = [each.lost for one, each in moved.items() if one != pair and each.segments >= SEGMENTS]
+    if now.segments < SEGMENTS:
+        return False
+    if len(others) < 2:
+        return now.lost >= ALONE_LOST
+    return now.lost >= LOST and now.lost >= LOST_TIMES * median_high(others)
+
+
+def _rate(others: list[Moved]) -> float:
+    return median_high([each.rate for each in others])
+
+
+def _are_alike(one: Moved, other: Moved) -> bool:
+    return one.sent_bytes <= ALIKE * other.sent_bytes and other.sent_bytes <= ALIKE * one.sent_bytes
+
+
+def _learn(links: Links, moved: Mapping[Pair, Moved], bad: set[Pair]) -> None:
+    for pair, now in moved.items():
+        known = links.usual.setdefault(pair, [])
+        if len(known) < LEARNED and pair not in bad:
+            known.append(now)
+
+
+def _usual(links: Links, pair: Pair) -> Moved | None:
+    known = links.usual.get(pair, [])
+    return (
+        sorted(known, key=lambda each: each.rate)[LEARNED // 2] if len(known) == LEARNED else None
+    )
