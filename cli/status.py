@@ -68,6 +68,7 @@ def _page(
         *([] if found.ready or not found.why else [f"driver  {escape(found.why)}"]),
         *lines_of(status.progress(job, losses)),
         *lines_of(status.slow(job, incidents)),
+        *lines_of(status.links(job, incidents)),
         *lines_of(status.unseen(job, incidents)),
         *lines_of(status.stored(job, incidents)),
         *_lost(job, incidents),

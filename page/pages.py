@@ -105,6 +105,7 @@ def _facts_of_job(found: Told, incidents: Incidents) -> list[Fact]:
     return [
         *status.progress(found),
         *status.slow(found, incidents),
+        *status.links(found, incidents),
         *status.unseen(found, incidents),
         *status.stored(found, incidents),
         *status.meets(found),

@@ -58,6 +58,10 @@ def slow(job: Job, incidents: Incidents) -> list[Fact]:
     return _standing(job, incidents, "slow", Kind.SLOW, over=Kind.KEEPS_PACE)
 
 
+def links(job: Job, incidents: Incidents) -> list[Fact]:
+    return _standing(job, incidents, "link", Kind.LINK_SLOW, over=Kind.LINK_WELL)
+
+
 def unseen(job: Job, incidents: Incidents) -> list[Fact]:
     return _standing(job, incidents, "unseen", Kind.UNSEEN, over=Kind.SEEN_AGAIN)
 

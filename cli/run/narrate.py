@@ -186,9 +186,12 @@ def summary(
 
 def _slow(incidents: Sequence[Mapping[str, Any]]) -> list[str]:
     """Who held the others up, in its own words: that is no fault, and costs as much."""
-    told = (each for each in incidents if each["kind"] in (Kind.SLOW, Kind.KEEPS_PACE))
-    last = max(told, key=lambda each: int(each["number"]), default=None)
-    return [str(last.get("latest", last["summary"]))] if last else []
+    found: list[str] = []
+    for kinds in ((Kind.SLOW, Kind.KEEPS_PACE), (Kind.LINK_SLOW, Kind.LINK_WELL)):
+        told = (each for each in incidents if each["kind"] in kinds)
+        last = max(told, key=lambda each: int(each["number"]), default=None)
+        found += [str(last.get("latest", last["summary"]))] if last else []
+    return found
 
 
 def _unsaved(job: Mapping[str, Any]) -> list[str]:

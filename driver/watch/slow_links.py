@@ -23,15 +23,15 @@ WINDOW_S, WINDOW_STEPS = 10.0, 3
 """Of a window, at least: two looks of a daemon, and a few steps."""
 LEARNED = 3
 """Windows whose median is what is usual between two nodes."""
-IN_A_ROW = 2
-"""Windows that have to show it: a save or a neighbour's transfer is over before."""
+IN_A_ROW = 3
+"""Windows that have to show it: of less than 20 s, as of a save, there are two at most."""
 BUSY = 0.2
 """Share of the time that something is on its way, from which on a job waits for the link."""
 SLOWER, SLOWER_AT_ONCE = 3.0, 5.0
-"""So many times slower than others, and than before; than others, where no before is known."""
+"""So many times slower than others and than before; than others, whatever was before."""
 SAME_WORK = 0.7
 """Of the usual bytes a step, below which the script does something else, as an evaluation does."""
-ALIKE = 4.0
+ALIKE = 8.0
 """Flows whose bytes are that many times others' are of another kind, and not compared at once."""
 SEGMENTS, LOST, LOST_TIMES = 5_000, 0.005, 10.0
 """Of a window, at least; the share that is sent again; and so many times as much as of others."""
@@ -93,17 +93,25 @@ def judge(links: Links, moved: Mapping[Pair, Moved], job: JobSeen) -> Iterator[F
     lost = {pair for pair in moved if _is_lost(moved, pair)}
     _learn(links, moved, slow | lost)
     links.bad = {pair: links.bad.get(pair, 0) + 1 for pair in slow | lost}
-    bad = {pair for pair, windows in links.bad.items() if windows >= IN_A_ROW}
-    if 2 * len(bad) > len(moved) > 2:
+    if max(links.bad.values(), default=0) >= IN_A_ROW:
+        yield from _found(links, moved, slow, job)
+    if moved and not links.bad and (links.told or links.earlier):
+        links.told, links.earlier = set(), False
+        yield slow_links_words.well(job.expected)
+
+
+def _found(
+    links: Links, moved: Mapping[Pair, Moved], slow: set[Pair], job: JobSeen
+) -> Iterator[Finding]:
+    """Whose it is. One flow of a node may show it a window after another one did."""
+    bad = {pair for pair, windows in links.bad.items() if windows >= IN_A_ROW - 1}
+    if 2 * len(bad) > len(moved) and not set.intersection(*map(set, bad)):
         return  # the network as a whole, or the script: no link
     for culprit, pairs in slow_links_words.culprits(bad, moved):
         if not _is_told(links, culprit):
             links.told.add(culprit)
             usual = {pair: _usual(links, pair) for pair in pairs}
             yield slow_links_words.told(culprit, pairs, moved, usual, pairs & slow, job.expected)
-    if moved and not links.bad and (links.told or links.earlier):
-        links.told, links.earlier = set(), False
-        yield slow_links_words.well(job.expected)
 
 
 def _is_told(links: Links, culprit: slow_links_words.Culprit) -> bool:
@@ -113,15 +121,23 @@ def _is_told(links: Links, culprit: slow_links_words.Culprit) -> bool:
 
 def _is_slow(links: Links, moved: Mapping[Pair, Moved], pair: Pair) -> bool:
     now, before = moved[pair], _usual(links, pair)
-    others = [each for other, each in moved.items() if other != pair]
     if now.busy < BUSY:
         return False
-    if before is not None:
-        same = now.step_bytes >= SAME_WORK * before.step_bytes and now.step_s > before.step_s
-        slower = now.rate * SLOWER <= before.rate
-        return same and slower and (len(others) < 2 or now.rate * SLOWER <= _rate(others))
-    alike = [each for each in others if _are_alike(now, each)]
-    return len(alike) > 1 and now.rate * SLOWER_AT_ONCE <= _rate(alike)
+    others = _others(moved, pair)
+    alike = [each.rate for each in others if _are_alike(now, each)]
+    if alike and now.rate * SLOWER_AT_ONCE <= median_high(alike):
+        return True
+    if before is None or now.rate * SLOWER > before.rate or now.step_s <= before.step_s:
+        return False
+    rates = [each.rate for each in others]
+    less = len(rates) > 1 and now.rate * SLOWER > median_high(rates)
+    return now.step_bytes >= SAME_WORK * before.step_bytes and not less
+
+
+def _others(moved: Mapping[Pair, Moved], pair: Pair) -> list[Moved]:
+    """Flows of other nodes, where there are some: of a bad link all flows are bad."""
+    apart = [each for other, each in moved.items() if not set(other) & set(pair)]
+    return apart or [each for other, each in moved.items() if other != pair]
 
 
 def _is_lost(moved: Mapping[Pair, Moved], pair: Pair) -> bool:
@@ -132,10 +148,6 @@ def _is_lost(moved: Mapping[Pair, Moved], pair: Pair) -> bool:
     if len(others) < 2:
         return now.lost >= ALONE_LOST
     return now.lost >= LOST and now.lost >= LOST_TIMES * median_high(others)
-
-
-def _rate(others: list[Moved]) -> float:
-    return median_high([each.rate for each in others])
 
 
 def _are_alike(one: Moved, other: Moved) -> bool:

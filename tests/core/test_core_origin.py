@@ -334,7 +334,7 @@ SILENT = {
     *(Kind.HANG, Kind.NO_PROGRESS, Kind.STANDSTILL, Kind.GOES_ON, Kind.UNSEEN, Kind.SEEN_AGAIN),
     *(Kind.KERNEL_FAULT, Kind.LOG_KEYWORD),  # their words tell
     *(Kind.STORE_BACK, Kind.STORE_SWEPT, Kind.STORE_SHARED, Kind.SNAPSHOTS_BACK, Kind.KEEPS_PACE),
-    Kind.RENDEZVOUS_BACK,
+    *(Kind.RENDEZVOUS_BACK, Kind.LINK_WELL),
     *(Kind.SNAPSHOTS_STOPPED, Kind.SAVE_SKIPPED, Kind.SLOW),
 }
 """Kinds that say nothing of where a fault comes from."""

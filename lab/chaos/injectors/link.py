@@ -41,6 +41,17 @@ def slow_and_deadly(rate: str = "100mbit") -> Injector:
     return do
 
 
+def slow(rate: str) -> Injector:
+    """Limit the link of a node to `rate` (in tc's words), each way, from now on."""
+
+    def do(lab: Lab, job: str, rng: Random) -> Done:
+        node, at_s = rng.choice(target.hosts_of(lab, job)), time.time()
+        _slow(target.cluster(lab), node, rate)
+        return Done(said=f"the link of {node.name} has {rate}", node=node.name, at_s=at_s)
+
+    return do
+
+
 def packets_late(rate: str, latency: str) -> Injector:
     """From now on packets of a node of the job, both ways, stand in a queue before they go, for
     `latency` at most (in tc's words)."""

@@ -1,8 +1,10 @@
 """What must follow, for all rows that ask for the same."""
 
+import sys
+
 from msgspec.structs import replace
 
-from holdfast.lab.chaos.scenario import STORE_EVERY, Expected
+from holdfast.lab.chaos.scenario import STORE_EVERY, WORKLOAD, Expected
 
 IN_PLACE = Expected(names_rank=True)
 UNSEEN = Expected(incident=False, most_steps_lost=0)
@@ -75,6 +77,12 @@ IDLE = Expected(names_rank=True, blame=("unknown", "user"))
 
 TOLD = replace(UNSEEN, names_rank=False)
 """With `reports`: said, and nothing is done."""
+OF_LINK = replace(TOLD, reports="link-slow", compares_losses=False)
+"""Of a job whose nodes send each other enough for that: another one than the reference."""
+SENDS_MUCH = {
+    "command": [sys.executable, "-m", WORKLOAD, "--steps", "150", "--hidden", "256"],
+    "topology": {"dp": 4},
+}
 OF_HARDWARE = Expected(blame=("infrastructure",), kind="kernel-fault", most_steps_lost=STORE_EVERY)
 BROKEN = replace(LOST, blame=("infrastructure",), kind="kernel-fault", incidents=1)
 UNKILLABLE = replace(HANG, must_evict=True, most_steps_lost=3 * STORE_EVERY)

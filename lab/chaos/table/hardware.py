@@ -5,12 +5,19 @@ from msgspec.structs import replace
 from holdfast.lab.chaos.injectors import hardware, host, loss
 from holdfast.lab.chaos.scenario import Expected, Scenario, Shape
 from holdfast.lab.chaos.scripts import BUGGY
-from holdfast.lab.chaos.table.expected import BROKEN, OF_HARDWARE, TOLD, UNSEEN
+from holdfast.lab.chaos.table.expected import (
+    BROKEN,
+    OF_HARDWARE,
+    OF_LINK,
+    SENDS_MUCH,
+    TOLD,
+    UNSEEN,
+)
 
 _says, _gpu = hardware.kernel_says, hardware.gpu_is
 _XID = "NVRM: Xid (PCI:0000:3b:00): {}, pid=4242, name=python, {}"
 _FAULT_TOLD = replace(TOLD, reports="kernel-fault")
-_GPU = Shape(gpus=1)
+_GPU, _FOUR = Shape(gpus=1), Shape(nodes=4)
 
 ROWS: tuple[Scenario, ...] = (
     Scenario(
@@ -18,8 +25,10 @@ ROWS: tuple[Scenario, ...] = (
         "packets-lost",
         "a node loses 2 % of its packets, each way",
         loss.packets_lost(0.02),
-        UNSEEN,
+        OF_LINK,
         needs_links=True,
+        shape=_FOUR,
+        spec=SENDS_MUCH,
     ),
     Scenario(
         17,

@@ -14,11 +14,15 @@ from holdfast.lab.chaos.table.expected import (
     LOST,
     MOVED,
     NEVER_MET,
+    OF_LINK,
     PEERS_ALONE,
+    SENDS_MUCH,
     STANDBY,
     UNKILLABLE,
-    UNSEEN,
 )
+
+_FOUR = Shape(nodes=4)
+"""So many that a bad link can be told from the others."""
 
 ROWS: tuple[Scenario, ...] = (
     Scenario(3, "node-lost", "a node is lost, its connections are reset", node.lost, LOST),
@@ -48,13 +52,24 @@ ROWS: tuple[Scenario, ...] = (
         shape=Shape(standbys=0, others=1),  # a warm standby would take the place before its tests
     ),
     Scenario(
+        14,
+        "link-slows",
+        "a node's link is slow, each way, and nothing else is",
+        link.slow("400mbit"),
+        OF_LINK,
+        needs_links=True,
+        shape=_FOUR,
+        spec=SENDS_MUCH,
+    ),
+    Scenario(
         16,
         "packets-late",
         "packets of a node stand in a queue for up to .2 s, each way",
         link.packets_late("200mbit", "200ms"),
-        replace(UNSEEN, untold=("slow",)),
+        replace(OF_LINK, untold=("slow",)),
         needs_links=True,
-        longer=3,
+        shape=_FOUR,
+        spec=SENDS_MUCH,
     ),
     Scenario(
         19,

@@ -1,0 +1,120 @@
+"""What a process sends over real connections, as the daemon tells it."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+from waiting import eventually
+
+from holdfast.daemon.samplers import flows, sockets
+from holdfast.daemon.samplers.flows import EVERY_S, MOST, Flows
+from holdfast.daemon.samplers.sockets import Connection
+from holdfast.protocol.messages import Flow
+
+HERE, THERE = "127.0.0.1", "127.0.0.7"
+"""Two addresses of this machine: what goes from one to the other leaves the first."""
+
+
+@pytest.fixture
+def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.create_server((THERE, 0)))
+        near = socket.create_connection(server.getsockname(), source_address=(HERE, 0))
+        stack.enter_context(near)
+        far = stack.enter_context(server.accept()[0])
+        yield near, far
+
+
+def to(told: tuple[Flow, ...], remote: str = THERE) -> Flow | None:
+    return next((each for each in told if each.remote == remote), None)
+
+
+def send(near: socket.socket, far: socket.socket, count: int) -> None:
+    """And wait until the other side's kernel has acknowledged it."""
+    near.sendall(bytes(count))
+    left = count
+    while left:
+        left -= len(far.recv(left))
+    inode = os.fstat(near.fileno()).st_ino
+
+    def acknowledged() -> bool:
+        found = sockets.connections() or []
+        return any(each.inode == inode and each.acknowledged_bytes >= count for each in found)
+
+    eventually(acknowledged, "it is acknowledged")
+
+
+def test_bytes_to_another_address_are_told_as_sums(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    sampler = Flows(lambda: [os.getpid()])
+    send(*ends, 100_000)
+    first = to(sampler.sample(0.0))
+    assert first is not None
+    assert (first.local, first.sent_bytes >= 100_000, first.segments > 0) == (HERE, True, True)
+    assert sampler.sample(EVERY_S / 2) == ()
+    send(*ends, 50_000)
+    more = to(sampler.sample(EVERY_S))
+    assert more is not None
+    assert more.sent_bytes - first.sent_bytes == 50_000
+    assert more.busy_s >= first.busy_s
+    assert to(sampler.sample(2 * EVERY_S)) is None, "nothing has moved"
+
+
+def test_what_a_connection_sent_is_not_forgotten_with_it(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    sampler = Flows(lambda: [os.getpid()])
+    send(*ends, 100_000)
+    before = to(sampler.sample(0.0))
+    ends[0].close()
+    server = socket.create_server((THERE, 0))
+    near = socket.create_connection(server.getsockname(), source_address=(HERE, 0))
+    far = server.accept()[0]
+    with server, near, far:
+        send(near, far, 30_000)
+        after = to(sampler.sample(EVERY_S))
+    assert before is not None
+    assert after is not None
+    assert after.sent_bytes - before.sent_bytes in (30_000, 30_001), "a SYN counts as a byte"
+
+
+def test_other_processes_connections_are_not_told(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    send(*ends, 100_000)
+    assert to(Flows(lambda: [1]).sample(0.0)) is None
+    assert Flows(list).sample(0.0) == ()
+
+
+def test_a_connection_of_a_rank_that_was_not_known_is_told_once_it_is(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    pids = [1]
+    sampler = Flows(lambda: pids)
+    send(*ends, 100_000)
+    assert to(sampler.sample(0.0)) is None
+    pids.append(os.getpid())
+    assert to(sampler.sample(EVERY_S)) is not None
+
+
+def test_a_kernel_that_does_not_tell_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    sampler = Flows(lambda: [os.getpid()])
+    monkeypatch.setattr(sockets, "connections", lambda: None)
+    assert sampler.sample(0.0) == ()
+    assert sampler.unreadable == flows.UNREADABLE
+    monkeypatch.setattr(sockets, "connections", list)
+    assert (sampler.sample(EVERY_S), sampler.unreadable) == ((), ())
+
+
+def test_of_many_the_busiest_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def made(number: int) -> Connection:
+        address = f"10.0.0.{number}"
+        return Connection(number, number, HERE, address, 9, 9, 1_000 * number, 1, 0, 50)
+
+    monkeypatch.setattr(sockets, "connections", lambda: [made(n) for n in range(1, 41)])
+    monkeypatch.setattr(sockets, "inodes_of", lambda pid: set(range(1, 41)))
+    told = Flows(lambda: [7]).sample(0.0)
+    assert {each.remote for each in told} == {f"10.0.0.{n}" for n in range(41 - MOST, 41)}

@@ -1,0 +1,207 @@
+"""Links that hold a job up or lose packets: told once, taken back, and no healthy job's."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.driver.watch import slow_links
+from holdfast.driver.watch.detector import Context
+from holdfast.driver.watch.jobs import JobSeen, RankSeen
+from holdfast.driver.watch.model import Expectation, Settings
+from holdfast.driver.watch.slow_links import LEARNED, SlowLinks
+from holdfast.protocol.faults import Finding, Kind, Weight
+from holdfast.protocol.messages import Flow, Heartbeat, RankProgress, Seat
+
+MB = 1e6
+BEAT_S, STEP_S, STEP_BYTES = 5.0, 0.25, 5 * MB
+SETTLES_S = (LEARNED + 2) * slow_links.WINDOW_S
+SOON_S = (slow_links.IN_A_ROW + 1.5) * slow_links.WINDOW_S
+Pair = tuple[str, str]
+
+
+class Ring:
+    """Ranks that each send to the next; what `rate` says is bytes a second while it sends."""
+
+    def __init__(self, nodes: int) -> None:
+        self.names = [f"node-{number}" for number in range(nodes)]
+        self.rate: Callable[[Pair], float] = lambda pair: 400 * MB
+        self.lost: Callable[[Pair], float] = lambda pair: 0.0002
+        self.step_bytes = STEP_BYTES
+        self.now, self.step, self.epoch = 0.0, 0.0, 0
+        self.detector, self.sums = SlowLinks(), dict[Pair, list[float]]()
+        self.incarnation = "a"
+        self.begin()
+
+    @property
+    def pairs(self) -> list[Pair]:
+        return list(zip(self.names, [*self.names[1:], self.names[0]], strict=True))
+
+    def begin(self) -> None:
+        self.epoch += 1
+        seats = tuple(
+            Seat(rank=n, local_rank=0, node=name, address="") for n, name in enumerate(self.names)
+        )
+        expected = Expectation(job="job", epoch=self.epoch, seats=seats)
+        self.job = JobSeen(expected=expected, began_s=self.now)
+
+    def go(self, seconds: float) -> list[Finding]:
+        found: list[Finding] = []
+        until_s = self.now + seconds
+        while self.now < until_s:
+            slowest_s = max(self.step_bytes / self.rate(pair) for pair in self.pairs)
+            steps = BEAT_S / (STEP_S + slowest_s)
+            self.now, self.step = self.now + BEAT_S, self.step + steps
+            context = Context(settings=Settings(), now=self.now, sees_most=True)
+            for rank, pair in enumerate(self.pairs):
+                seen = RankProgress(rank=rank, epoch=self.epoch, job="job", step=int(self.step))
+                self.job.ranks[rank] = RankSeen(progress=seen, heard_s=self.now, uptime_s=0.0)
+                self.detector.heard_of(self._beat(pair, steps), self.job, context)
+                found += self.detector.looked_at(self.job, context)
+        return found
+
+    def _beat(self, pair: Pair, steps: float) -> Heartbeat:
+        sums = self.sums.setdefault(pair, [0.0] * 4)
+        sent = steps * self.step_bytes
+        more = (sent, sent / self.rate(pair), sent / 1448, sent / 1448 * self.lost(pair))
+        sums[:] = [one + other for one, other in zip(sums, more, strict=True)]
+        flow = Flow(
+            local=pair[0],
+            remote=pair[1],
+            sent_bytes=int(sums[0]),
+            busy_s=sums[1],
+            segments=int(sums[2]),
+            resent=int(sums[3]),
+        )
+        fields: dict[str, Any] = {"node": pair[0], "incarnation": self.incarnation, "uptime_s": 1.0}
+        return Heartbeat(**fields, sequence=1, flows=(flow,))
+
+    def node_is_slow(self, node: str, rate: float = 10 * MB) -> None:
+        self.rate = lambda pair: rate if node in pair else 400 * MB
+
+
+@pytest.fixture
+def ring() -> Ring:
+    made = Ring(4)
+    assert made.go(SETTLES_S) == []
+    return made
+
+
+def test_a_slow_link_is_told_once_with_its_node_and_taken_back(ring: Ring) -> None:
+    ring.node_is_slow("node-1")
+    (found,) = ring.go(3 * SOON_S)
+    assert (found.kind, found.weight, found.node) == (Kind.LINK_SLOW, Weight.REPORT, "node-1")
+    assert found.summary.startswith(
+        "the link of node-1 holds the job up: 10 MB/s while it sends, and before 400 MB/s; "
+        "a step takes 7"
+    )
+    assert len(found.evidence) == 2
+    ring.rate = lambda pair: 400 * MB
+    (back,) = ring.go(3 * SOON_S)
+    assert (back.kind, back.node) == (Kind.LINK_WELL, None)
+
+
+def test_of_one_flow_both_ends_are_told_and_neither_is_named(ring: Ring) -> None:
+    ring.rate = lambda pair: 10 * MB if pair == ("node-1", "node-2") else 400 * MB
+    (found,) = ring.go(SOON_S)
+    assert found.node is None
+    assert found.summary.startswith("the link between node-1 and node-2 holds the job up")
+
+
+def test_lost_packets_are_told(ring: Ring) -> None:
+    ring.lost = lambda pair: 0.02 if pair[1] == "node-3" else 0.0002
+    (found,) = ring.go(SOON_S)
+    assert found.summary == (
+        "the link between node-2 and node-3 loses packets: "
+        "2.00% of what node-2 sends to node-3 is sent again"
+    )
+
+
+def test_where_all_links_are_slower_none_is_told(ring: Ring) -> None:
+    ring.rate = lambda pair: 10 * MB
+    assert ring.go(3 * SOON_S) == []
+
+
+def test_a_congested_network_that_loses_everywhere_names_no_link(ring: Ring) -> None:
+    ring.lost = lambda pair: 0.02
+    assert ring.go(3 * SOON_S) == []
+
+
+@pytest.mark.parametrize("nodes", [2, 3])
+def test_a_job_of_few_nodes_is_compared_with_what_was_before(nodes: int) -> None:
+    ring = Ring(nodes)
+    assert ring.go(SETTLES_S) == []
+    ring.node_is_slow("node-1")
+    (found,) = ring.go(SOON_S)
+    assert found.kind is Kind.LINK_SLOW
+    assert "node-1" in found.summary
+
+
+def test_one_that_is_slow_from_the_start_is_told() -> None:
+    ring = Ring(6)
+    ring.node_is_slow("node-1")
+    (found,) = ring.go(SETTLES_S)
+    assert found.node == "node-1"
+    assert "since the attempt began" in found.summary
+
+
+def test_a_script_that_sends_little_for_a_while_is_not_told(ring: Ring) -> None:
+    """An evaluation of one rank: small messages, which take long for their size."""
+    two = Ring(2)
+    assert two.go(SETTLES_S) == []
+    two.step_bytes, two.rate = 300_000, lambda pair: MB
+    assert two.go(3 * SOON_S) == []
+
+
+def test_a_moment_is_not_told(ring: Ring) -> None:
+    for _ in range(4):
+        ring.node_is_slow("node-1")
+        assert ring.go(slow_links.WINDOW_S) == []
+        ring.rate = lambda pair: 400 * MB
+        assert ring.go(2 * slow_links.WINDOW_S) == []
+
+
+def test_a_daemon_that_began_anew_is_not_told(ring: Ring) -> None:
+    ring.sums, ring.incarnation = {}, "b"
+    assert ring.go(3 * SOON_S) == []
+
+
+def test_what_was_told_of_an_attempt_is_taken_back_in_the_next(ring: Ring) -> None:
+    ring.node_is_slow("node-1")
+    assert [each.kind for each in ring.go(SOON_S)] == [Kind.LINK_SLOW]
+    ring.rate = lambda pair: 400 * MB
+    ring.begin()
+    assert [each.kind for each in ring.go(3 * SOON_S)] == [Kind.LINK_WELL]
+
+
+def test_the_next_attempt_tells_it_again_by_what_was_usual_in_the_one_before(ring: Ring) -> None:
+    ring.begin()
+    ring.node_is_slow("node-1")
+    (found,) = ring.go(SOON_S)
+    assert "and before 400 MB/s" in found.summary
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    nodes=st.integers(2, 8),
+    rates=st.lists(st.floats(200, 600), min_size=8, max_size=8),
+    losses=st.lists(st.floats(0, 0.001), min_size=8, max_size=8),
+    paused=st.integers(0, 8),
+)
+def test_no_link_of_a_healthy_job_is_told(
+    nodes: int, rates: list[float], losses: list[float], paused: int
+) -> None:
+    """Whose links differ threefold, and move by themselves; with pauses."""
+    ring = Ring(nodes)
+
+    def rate(pair: Pair) -> float:
+        number = ring.names.index(pair[0])
+        return MB * rates[(number + int(ring.now / 7)) % 8]
+
+    ring.rate, ring.lost = rate, lambda pair: losses[ring.names.index(pair[0])]
+    for number in range(8):
+        assert ring.go(slow_links.WINDOW_S) == []
+        if number == paused:
+            ring.now += 60.0
