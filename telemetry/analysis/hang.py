@@ -6,6 +6,7 @@ leads to a rank that waits for nobody (it spins, or reads from a pipe), or whose
 still (it is stopped). Process states are told as a hint and decide nothing.
 """
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping
 
 import msgspec
@@ -47,7 +48,7 @@ def culprit(ranks: Mapping[int, RankProgress], missing: Iterable[int] = ()) -> V
     skipped = set() if ends else _left_out(waits, ranks, groups)
     if not (ends := ends or skipped):
         return Verdict(rank=None, why=_nobody(ranks, waits))
-    behind = {rank: len(_behind(waits, rank)) for rank in ends}
+    behind = _behind(waits, ends)
     first, *others = sorted(ends, key=lambda rank: (-behind[rank], rank))
     return Verdict(
         rank=first,
@@ -121,10 +122,10 @@ class _Group(msgspec.Struct, frozen=True):
 
 
 def _groups(ranks: Mapping[int, RankProgress]) -> dict[int, _Group]:
-    seen: dict[int, dict[int, GroupProgress]] = {}
+    seen: dict[int, dict[int, GroupProgress]] = defaultdict(dict)
     for rank, progress in ranks.items():
         for group in progress.groups:
-            seen.setdefault(group.members, {})[rank] = group
+            seen[group.members][rank] = group
     return {key: _group(by_rank, ranks) for key, by_rank in seen.items()}
 
 
@@ -154,8 +155,9 @@ def _collective_waits(
     ranks: Mapping[int, RankProgress], groups: Mapping[int, _Group], silent: set[int]
 ) -> Waits:
     waits: Waits = {}
+    untold = {rank for rank, seen in ranks.items() if "done" in seen.partial}
     for key, group in groups.items():
-        waiting = [rank for rank, seen in group.seen.items() if _outstanding(ranks[rank], seen)]
+        waiting = [r for r, seen in group.seen.items() if seen.enqueued > seen.done or r in untold]
         if not waiting:
             continue
         # All have entered, or nobody is known to be behind: those who do not run hold it up.
@@ -290,20 +292,33 @@ def _alone(group: _Group, ranks: Mapping[int, RankProgress]) -> int | None:
     return lacking[0] if len(lacking) == 1 < len(here) and group.low < group.top else None
 
 
-def _behind(waits: Waits, end: int) -> set[int]:
-    """All ranks whose waits lead to `end`."""
+def _behind(waits: Waits, ends: Iterable[int]) -> dict[int, int]:
+    """By end, of how many other ranks the waits lead to it."""
     back: dict[Hashable, list[Hashable]] = {}
     for node, targets in waits.items():
         for target in targets:
             back.setdefault(target, []).append(node)
-    found: set[Hashable] = set()
-    queue: list[Hashable] = [end]
+    leading: dict[Hashable, set[Hashable]] = {}  # of many ends it is the same few places
+    counts: dict[int, int] = {}
+    for end in ends:
+        for node in back.get(end, ()):
+            if node not in leading:
+                leading[node] = _leading(back, node)
+        found = set[Hashable]().union(*(leading[node] for node in back.get(end, ())))
+        counts[end] = sum(isinstance(node, int) for node in found - {end})
+    return counts
+
+
+def _leading(back: Mapping[Hashable, list[Hashable]], to: Hashable) -> set[Hashable]:
+    """All ranks and places from which waits lead there, and itself."""
+    found = {to}
+    queue = [to]
     while queue:
         for node in back.get(queue.pop(), ()):
             if node not in found:
                 found.add(node)
                 queue.append(node)
-    return {node for node in found if isinstance(node, int)} - {end}
+    return found
 
 
 # ---------------------------------------------------------------- in words

@@ -239,6 +239,28 @@ def test_twelve_thousand_ranks_are_judged_within_a_second() -> None:
     assert time.process_time() - began_s < 1.0
 
 
+def test_a_job_half_of_which_does_not_run_costs_hardly_more_than_one_rank_of_it() -> None:
+    """As where a file system hangs: each of them is where waits end."""
+    rings = {rank: two_groups(rank, of=4_096) for rank in range(4_096)}
+    rings |= {rank: replace(rings[rank], silent_s=9.0) for rank in range(2_048)}
+    began_s = time.process_time()
+    verdict = culprit(rings)
+    assert time.process_time() - began_s < 0.5
+    assert (verdict.rank, len(verdict.others)) == (0, 2_047)
+    assert "the waits of 256 ranks end at rank 0" in verdict.why
+
+
+def two_groups(rank: int, *, of: int) -> RankProgress:
+    """It waits with its neighbours, and with every eighth rank."""
+    first = rank - rank % 8
+    members = (tuple(range(first, first + 8)), tuple(range(rank % 8, of, 8)))
+    groups = tuple(
+        GroupProgress(members=hash(each), kind="all_reduce", enqueued=9, done=8, ranks=each)
+        for each in members
+    )
+    return RankProgress(rank=rank, epoch=1, hooks=True, groups=groups)
+
+
 @pytest.mark.parametrize(("later_s", "named"), [(5.5, 0), (5.9, None)])
 def test_in_a_circle_who_stopped_clearly_before_the_others_is_named(
     later_s: float, named: int | None
