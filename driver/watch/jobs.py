@@ -37,18 +37,22 @@ a rank does before its first step, e.g. meeting the others, is mostly over soone
 FASTER = 0.95
 """Of the best step time that was told, for a better one to be told: an entry of the journal each,
 so 135 of them while a job becomes a thousand times as fast."""
+LEAST_COULD = 0.05
+"""Share of a heartbeat that a rank could have had, at least: who hardly ran tells nothing."""
 RHYTHM = 48
 """Heartbeats with new collectives from which on they have a rhythm: some half a minute of them."""
 
 
 class RankSeen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A rank's newest progress and when it was heard. `cpu_share` is of the last heartbeat,
-    `worked_s` the last one at which that was work; None: there was none."""
+    """A rank's newest progress and when it was heard. `cpu_share` is of the last heartbeat, of one
+    core; `had_share` of the time that it could have had one. `worked_s` is the last one at which
+    that was work; None: there was none."""
 
     progress: RankProgress
     heard_s: float
     uptime_s: float
     cpu_share: float = 0.0
+    had_share: float = 0.0
     worked_s: float | None = None
 
 
@@ -336,11 +340,11 @@ def cpu(job: JobSeen, now: float) -> dict[int, Cpu]:
     """Of the ranks that use some, or worked."""
     return {
         rank: Cpu(
-            busy=seen.cpu_share > BUSY_SHARE,
+            busy=seen.had_share > BUSY_SHARE,
             worked_s=math.inf if seen.worked_s is None else now - seen.worked_s,
         )
         for rank, seen in job.ranks.items()
-        if seen.worked_s is not None or seen.cpu_share > BUSY_SHARE
+        if seen.worked_s is not None or seen.had_share > BUSY_SHARE
     }
 
 
@@ -409,17 +413,30 @@ def _view(seen: RankSeen, node: str, now: float) -> RankView:
 def _rank(before: RankSeen | None, progress: RankProgress, uptime_s: float, now: float) -> RankSeen:
     if before is not None and before.progress.pid != progress.pid:
         before = None
-    share, worked_s = (before.cpu_share, before.worked_s) if before is not None else (0.0, None)
+    share, had, worked_s = (0.0, 0.0, None) if before is None else _used(before)
     if before is not None and uptime_s > before.uptime_s:
         took_s = uptime_s - before.uptime_s
-        share = max(0.0, progress.cpu_s - before.progress.cpu_s) / took_s
+        spent_s = max(0.0, progress.cpu_s - before.progress.cpu_s)
+        delayed_s = progress.delayed_s - before.progress.delayed_s
+        share, had = spent_s / took_s, _of_could(spent_s, took_s, delayed_s)
     return RankSeen(
         progress=progress,
         heard_s=now,
         uptime_s=uptime_s,
         cpu_share=share,
-        worked_s=now if works(progress, share) else worked_s,
+        had_share=had,
+        worked_s=now if works(progress, had) else worked_s,
     )
+
+
+def _used(seen: RankSeen) -> tuple[float, float, float | None]:
+    return seen.cpu_share, seen.had_share, seen.worked_s
+
+
+def _of_could(spent_s: float, took_s: float, delayed_s: float) -> float:
+    """CPU as a share of what could be had: who spins on a loaded machine spins."""
+    could_s = took_s - min(max(0.0, delayed_s), took_s)
+    return spent_s / max(could_s, spent_s, LEAST_COULD * took_s)
 
 
 def _tokens(job: JobSeen) -> int:

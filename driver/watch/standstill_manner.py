@@ -23,7 +23,7 @@ WAKES = 0.9
 """Share of that for which one sleep protects: who slept so long is seen awake when it is over."""
 
 BUSY_SHARE = 0.5
-"""CPU seconds a second above which a rank is at work on something."""
+"""CPU seconds a second that it could have had one, above which a rank is at work on something."""
 STOPPED = frozenset({"T", "t"})
 GONE = frozenset({"gone", "Z", "X"})
 """Letters of proc(5)."""

@@ -409,6 +409,30 @@ def test_a_long_call_that_uses_cpu_in_a_marked_pause_is_given_the_time_of_a_paus
     assert "pauseMaxS" in finding.fix
 
 
+@pytest.mark.parametrize(
+    ("delayed", "works_on"),
+    [
+        pytest.param(0.7, True, id="others have the processors"),
+        pytest.param(0.0, False, id="it wants no more"),
+    ],
+)
+def test_cpu_counts_as_a_share_of_what_could_be_had(
+    running: Any, delayed: float, works_on: bool
+) -> None:
+    """A fourth of a core: who computes has no more on a machine that is that busy."""
+    pauses(running, pause="evaluates")
+    stands, began = running.alter, running.now
+
+    def alter(progress: RankProgress) -> RankProgress:
+        since_s = (running.now - began) * (progress.rank == 2)
+        return replace(stands(progress), cpu_s=0.25 * since_s, delayed_s=delayed * since_s)
+
+    running.alter = alter
+    said, *acted = running.go(65)
+    assert ("it evaluates, and it uses CPU" in said.summary) is works_on
+    assert [each.kind for each in acted] == ([] if works_on else [Kind.HANG])
+
+
 def test_who_spins_in_a_collective_that_does_not_end_is_stuck(running: Any) -> None:
     """As some libraries wait: with a whole core, at one line."""
     began = running.now
