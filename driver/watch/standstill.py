@@ -54,7 +54,8 @@ def judge(still: Still, view: JobView) -> tuple[Still, Findings]:
     said_s = limits.said_after_s(still, case, view.settings)
     known = still.named and limit_s >= still.named_s
     soon = case.apart_s > 0 and limit_s <= said_s
-    if known or soon or limits.is_unsure(case) or stood_s <= said_s:
+    news = stood_s > said_s or limits.stuck_as_never(still, case, view.settings)
+    if known or soon or limits.is_unsure(case) or not news:
         return still, ()
     named = msgspec.structs.replace(
         still,

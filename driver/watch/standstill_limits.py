@@ -50,7 +50,17 @@ def said_after_s(still: Still, case: Case, settings: Settings) -> float:
     if case.manner is not Manner.DEAD:
         return patience_s(expected, pace, settings)
     usual_s = settings.hang_periods * (pace.median_s or 0.0)
-    return max(usual_s, NAMED_S, 2 * pace.pause_s, 2 * still.dead_s)
+    return max(usual_s, NAMED_S, 2 * still.dead_s, 2 * min(pace.pause_s, NAMED_S))
+
+
+def stuck_as_never(still: Still, case: Case, settings: Settings) -> bool:
+    """Whether it is stuck for longer than what was learned of such pauses explains: one in which it
+    worked explains none. Shorter ones than the floor are learned together."""
+    if case.young or case.manner is not Manner.STUCK:
+        return False
+    expected, pace = case.expected, case.pace
+    short_s = 2 * min(pace.pause_s, expected.hang_floor_s)
+    return counted_s(case) > max(_steps_s(expected, pace, settings), short_s, 2 * still.idle_s)
 
 
 def is_unsure(case: Case) -> bool:

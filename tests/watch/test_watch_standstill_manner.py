@@ -124,7 +124,8 @@ def test_a_standstill_that_was_said_and_ends_is_cleared(running: Any) -> None:
     waited = "job goes on by itself: it had waited for rank 2 on node-1"
     assert clear.summary.startswith(f"{waited} (when that was said: rank 2 is at work")
     pauses(running, process="T", silent_s=1.0)
-    (finding,) = running.go(12)
+    said, finding = running.go(12)
+    assert said.kind is Kind.STANDSTILL
     assert finding.kind is Kind.HANG, "a long pause of one that worked protects none that is dead"
 
 
@@ -322,7 +323,8 @@ def test_collectives_without_steps_have_a_rhythm_of_their_own(cluster: Any) -> N
     two.alter = lambda seen: (
         stopped(stepless(seen), two.now - began_s) if seen.rank == 1 else stepless(seen)
     )
-    (finding,) = two.go(12)
+    *said, finding = two.go(12)
+    assert [each.kind for each in said] == [Kind.STANDSTILL]
     assert (finding.kind, finding.rank) == (Kind.HANG, 1)
     assert "no collective since collective" in finding.evidence[0].text
 
@@ -472,6 +474,43 @@ def test_a_limit_is_said_again_only_where_it_is_shorter(running: Any) -> None:
     for still_s in (0.1, 5.0, 0.1):
         pauses(running, frame_still_s=still_s)
         assert running.go(4) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "named_s", "says"),
+    [
+        pytest.param({"process": "T", "silent_s": 1.0}, 5, "rank 2 does not run", id="stopped"),
+        pytest.param({}, 11, "rank 2 stands still", id="stuck"),
+    ],
+)
+def test_a_long_pause_of_one_that_worked_keeps_nobody_unnamed(
+    running: Any, seen: dict[str, Any], named_s: int, says: str
+) -> None:
+    """It is acted on all the same, and who looks is to know it before."""
+    pauses(running, **MOVING)
+    running.go(30)
+    goes_on(running)
+    running.go(5)
+    pauses(running, **MOVING)
+    assert running.go(30) == [], "known"
+    goes_on(running)
+    running.go(5)
+    pauses(running, **seen)
+    (said,) = running.go(named_s)
+    assert (said.kind, said.weight) == (Kind.STANDSTILL, Weight.REPORT)
+    assert says in said.summary
+
+
+def test_a_wait_at_the_end_of_a_known_pause_is_not_told_again(running: Any) -> None:
+    """As of who evaluates, and then waits for a server."""
+    for times in range(3):
+        pauses(running, **MOVING)
+        said = running.go(20)
+        pauses(running)
+        said += running.go(4)
+        assert bool(said) is (times == 0)
+        goes_on(running)
+        running.go(5)
 
 
 def test_a_stop_of_a_length_that_ended_by_itself_before_is_not_told_again(running: Any) -> None:
