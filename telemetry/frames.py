@@ -29,6 +29,9 @@ def _own_folders() -> tuple[str, ...]:
     return tuple(f"{place}{os.sep}" for place in places)
 
 
+_INSTALLED = ("/site-packages/", "/dist-packages/")
+"""The second is Debian's and Ubuntu's, and so that of NVIDIA's images: not below the standard
+library's folder."""
 _LIBRARIES = (f"{os.path.dirname(os.__file__)}{os.sep}", "<frozen ", *_own_folders())
 
 
@@ -69,7 +72,8 @@ class Frames:
         known = self._theirs.get(code)
         if known is None:
             name = code.co_filename
-            known = "/site-packages/" not in name and not name.startswith(_LIBRARIES)
+            installed = any(each in name for each in _INSTALLED)
+            known = not installed and not name.startswith(_LIBRARIES)
             self._theirs[code] = known
         return known
 

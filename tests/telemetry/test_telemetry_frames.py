@@ -14,18 +14,19 @@ from holdfast.telemetry import frames
 from holdfast.telemetry.ring import RingReader, RingWriter
 
 HERE = Path(holdfast.telemetry.__file__).absolute()
+OURS = HERE.with_name("hooks.py")
 PACKAGE, CLONE = HERE.parents[1], HERE.resolve().parents[1]
 
 
-def shown(tmp_path: Path, script: Path) -> str:
+def shown(tmp_path: Path, script: Path, library: Path = OURS) -> str:
     """The line that a rank tells while a library, called by the code of `script`, runs."""
     place: dict[str, Callable[..., None]] = {}
     exec(compile("def train(look):\n    look()\n", script, "exec"), place)
     watched = frames.Frames(RingWriter(tmp_path / "ring", rank=0, epoch=1))
-    library: dict[str, Callable[..., None]] = {}
+    inner: dict[str, Callable[..., None]] = {}
     source = "def look(sample):\n    sample(1.0)\n"
-    exec(compile(source, HERE.with_name("hooks.py"), "exec"), library)
-    place["train"](partial(library["look"], watched.sample))
+    exec(compile(source, library, "exec"), inner)
+    place["train"](partial(inner["look"], watched.sample))
     return RingReader(tmp_path / "ring").read().frame
 
 
@@ -37,6 +38,21 @@ def test_a_script_in_a_clone_of_holdfast_is_the_users(tmp_path: Path, script: st
 @pytest.mark.parametrize("folder", [PACKAGE, CLONE])
 def test_holdfasts_own_packages_are_not_by_whatever_path(tmp_path: Path, folder: Path) -> None:
     assert "train.py" not in shown(tmp_path, folder / "workload" / "train.py")
+
+
+@pytest.mark.parametrize(
+    "folder",
+    [
+        "/home/u/env/lib/python3.11/site-packages",
+        "/usr/local/lib/python3.12/dist-packages",
+        "/usr/lib/python3/dist-packages",
+    ],
+)
+def test_what_is_installed_is_a_library_also_where_debian_has_it(
+    tmp_path: Path, folder: str
+) -> None:
+    library = Path(folder) / "torch/distributed/distributed_c10d.py"
+    assert shown(tmp_path, Path("/home/u/train.py"), library) == "train (train.py:2)"
 
 
 LOOKS = 5_000
