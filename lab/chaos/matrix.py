@@ -119,6 +119,16 @@ def table(rows: Sequence[Row]) -> str:
     return "\n".join([*lines, *(_line(row) for row in rows if row.n), _sum(rows)]) + "\n"
 
 
+def without_row(rows: Iterable[Row], names: Sequence[str]) -> str:
+    """A sentence on the scenarios of which nothing was counted; "" where there are none."""
+    played = {row.fault for row in rows if row.n}
+    left = [name for name in names if name not in played]
+    if not left:
+        return ""
+    many, which = f"{len(left)} of {len(names)}", " ".join(f"`{name}`" for name in left)
+    return f"{many} scenarios have no row, for no run of theirs was counted: {which}.\n"
+
+
 def _line(row: Row) -> str:
     classes = [row.classed.get(each) or "" for each in CLASSES]
     shares = (row.n, _first([row]), row.right, f"{row.at_least:.0%}")

@@ -14,6 +14,7 @@ from holdfast.lab.chaos import agreement, matrix
 from holdfast.lab.chaos.campaign import NoCampaign, read
 from holdfast.lab.chaos.main import say
 from holdfast.lab.chaos.matrix import Row
+from holdfast.lab.chaos.scenarios import SCENARIOS
 from holdfast.protocol import exitcodes
 
 FAILURES = (NoCampaign, agreement.NoPage)
@@ -41,9 +42,12 @@ def run(files: Sequence[Path], *, docs: Path | None, as_json: bool) -> int:
 
 
 def written(page: str, rows: Sequence[Row]) -> str:
-    """The page with the table in the place of the one between its marks. Pure. Raises `NoPage`."""
+    """The page with the table, and which scenarios are not in it, in the place of what is between
+    its marks. Pure. Raises `NoPage`."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
         raise agreement.NoPage(f"the page has no table to be replaced: no line {BEGIN.strip()}")
-    return f"{before}{BEGIN}\n{matrix.table(rows)}\n{END}{after}"
+    left = matrix.without_row(rows, [each.name for each in SCENARIOS])
+    told = f"{matrix.table(rows)}\n{left}\n" if left else f"{matrix.table(rows)}\n"
+    return f"{before}{BEGIN}\n{told}{END}{after}"

@@ -189,6 +189,17 @@ def test_the_table_takes_the_place_of_the_one_before() -> None:
         report.written("# Faults\n", rows)
 
 
+def test_scenarios_of_which_no_run_was_counted_are_named_below_the_table() -> None:
+    rows = matrix.rows(lines(SCORE, Skipped(fault="rank-killed", skipped="no links")))
+    names = ["rank-killed", "node-lost", "rank-stopped"]
+    assert matrix.without_row(rows, names).startswith("2 of 3 scenarios have no row")
+    assert matrix.without_row(rows, names).endswith(": `node-lost` `rank-stopped`.\n")
+    assert matrix.without_row(rows, ["rank-killed"]) == ""
+    page = report.written(f"{report.BEGIN}{report.END}", rows)
+    assert " `rank-stopped` " in page
+    assert " `rank-killed` `" not in page
+
+
 def test_the_page_of_faults_agrees_with_the_scenarios() -> None:
     assert agreement.wrong(agreement.text_of(report.PAGE)) == []
 
