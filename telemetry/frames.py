@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import Final
 
 from holdfast.telemetry import schema
+from holdfast.telemetry.analysis.installed import is_installed
 from holdfast.telemetry.ring import RingWriter
 
 MOST_FRAMES: Final = 100
@@ -29,10 +30,7 @@ def _own_folders() -> tuple[str, ...]:
     return tuple(f"{place}{os.sep}" for place in places)
 
 
-_INSTALLED = ("/site-packages/", "/dist-packages/")
-"""The second is Debian's and Ubuntu's, and so that of NVIDIA's images: not below the standard
-library's folder."""
-_LIBRARIES = (f"{os.path.dirname(os.__file__)}{os.sep}", "<frozen ", *_own_folders())
+_LIBRARIES = (f"{os.path.dirname(os.__file__)}{os.sep}", *_own_folders())
 
 
 class Frames:
@@ -72,8 +70,7 @@ class Frames:
         known = self._theirs.get(code)
         if known is None:
             name = code.co_filename
-            installed = any(each in name for each in _INSTALLED)
-            known = not installed and not name.startswith(_LIBRARIES)
+            known = not (is_installed(name) or name.startswith(_LIBRARIES))
             self._theirs[code] = known
         return known
 

@@ -8,13 +8,15 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 
+from holdfast.telemetry.analysis.installed import is_installed
+
 FEW = 4
 """Ranks that a line names."""
 
 _PROCESS = re.compile(r"^Process (?P<pid>\d+):", re.MULTILINE)
 _FRAME = re.compile(r" +(?P<function>.+) \((?P<file>[^():]+)(:(?P<line>\d+))?\)")
 _LIBRARY = re.compile(
-    r"/(site|dist)-packages/|/lib(64)?/python3[^/]*/|/python3\d+\.zip/|<frozen "
+    r"/lib(64)?/python3[^/]*/|/python3\d+\.zip/"
     r"|(^|/)holdfast/(checkpoint|executor|kit|protocol|telemetry)/"
 )
 _SHORT = ("torch/", "holdfast/")
@@ -59,8 +61,10 @@ def _theirs(frames: Iterable[re.Match[str]]) -> re.Match[str] | None:
 
 
 def _is_library(file: str) -> bool:
-    if file.startswith("/") or _LIBRARY.search(file):
-        return _LIBRARY.search(file) is not None
+    if is_installed(file) or _LIBRARY.search(file):
+        return True
+    if file.startswith("/"):
+        return False
     module = file.partition("/")[0].removesuffix(".py")
     return file.startswith(_SHORT) or module in sys.stdlib_module_names
 

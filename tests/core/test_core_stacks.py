@@ -48,6 +48,13 @@ Thread 73 (idle): "MainThread"
 Thread 99 (idle): "feeder"
     feed (/home/u/holdfast/feeder.py:3)
 """
+COMPILED = f"""\
+Thread 71 (active): "MainThread"
+    call (/tmp/torchinductor_u/uw/cuw65hk3b45prlukgjunitc3tpgnsa6eyw7hizxkbxptar62qqh7.py:88)
+    forward (<eval_with_key>.5:12)
+    __call__ ({SITE}/torch/_inductor/output_code.py:613)
+    train (/home/u/train.py:13)
+"""
 ALL_OURS = 'Thread 1 (active): "MainThread"\n    fork (holdfast/executor/launcher.py:7)\n'
 
 
@@ -58,6 +65,7 @@ ALL_OURS = 'Thread 1 (active): "MainThread"\n    fork (holdfast/executor/launche
         (ALL_OURS, "is in fork (holdfast/executor/launcher.py:7)"),
         ('Thread 1 (active): "MainThread"\n    now (x.so)\n', "is in now (x.so)"),
         (LOADS, "is in train (train.py:13)"),
+        (COMPILED, "is in train (train.py:13)"),
         (LOADS + IDLES, "is in train (train.py:13)"),
         (
             LOADS + IDLES + BLOCKED,

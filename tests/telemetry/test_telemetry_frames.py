@@ -40,19 +40,29 @@ def test_holdfasts_own_packages_are_not_by_whatever_path(tmp_path: Path, folder:
     assert "train.py" not in shown(tmp_path, folder / "workload" / "train.py")
 
 
+HASH = "cuw65hk3b45prlukgjunitc3tpgnsa6eyw7hizxkbxptar62qqh7"
+
+
 @pytest.mark.parametrize(
-    "folder",
+    "library",
     [
-        "/home/u/env/lib/python3.11/site-packages",
-        "/usr/local/lib/python3.12/dist-packages",
-        "/usr/lib/python3/dist-packages",
+        pytest.param("/home/u/env/lib/python3.11/site-packages/torch/a.py", id="a venv's"),
+        pytest.param("/usr/local/lib/python3.12/dist-packages/torch/a.py", id="as in NVIDIA's"),
+        pytest.param("/usr/lib/python3/dist-packages/numpy/a.py", id="Debian's"),
+        pytest.param("<eval_with_key>.1", id="a graph of torch.compile's"),
+        pytest.param(f"/tmp/torchinductor_u/uw/{HASH}.py", id="code of Inductor's"),
+        pytest.param(f"/scratch/cache/uw/{HASH}.py", id="the same in another folder"),
     ],
 )
-def test_what_is_installed_is_a_library_also_where_debian_has_it(
-    tmp_path: Path, folder: str
+def test_what_is_installed_or_generated_is_no_line_of_the_users(
+    tmp_path: Path, library: str
 ) -> None:
-    library = Path(folder) / "torch/distributed/distributed_c10d.py"
-    assert shown(tmp_path, Path("/home/u/train.py"), library) == "train (train.py:2)"
+    assert shown(tmp_path, Path("/home/u/train.py"), Path(library)) == "train (train.py:2)"
+
+
+@pytest.mark.parametrize("script", ["uw/cuw.py", f"vx/{HASH}.py", "<stdin>", "packages/train.py"])
+def test_what_only_looks_like_it_is_the_users(tmp_path: Path, script: str) -> None:
+    assert shown(tmp_path, Path(script)) == f"train ({Path(script).name}:2)"
 
 
 LOOKS = 5_000
