@@ -9,7 +9,13 @@ import msgspec
 from holdfast.driver.watch.model import Expectation, Settings
 from holdfast.driver.watch.pace import Pace
 from holdfast.driver.watch.standstill_case import Case
-from holdfast.driver.watch.standstill_manner import Manner, just_dark, moves, stuck_limit_s
+from holdfast.driver.watch.standstill_manner import (
+    STOPPED,
+    Manner,
+    just_dark,
+    moves,
+    stuck_limit_s,
+)
 
 NAMED_S = 2.0
 """Before a rank that does not run is named; what is done comes at the job's own floor."""
@@ -99,12 +105,18 @@ def limit_of(still: Still, case: Case, settings: Settings) -> float:
         return _more(expected, case.spot, limit_s)
     usual_s = _steps_s(expected, case.pace, settings)
     if case.manner is Manner.DEAD:
-        known_s = max(2 * still.dead_s, min(2 * case.pace.pause_s, 2 * floor_s))
-        return _more(expected, case.spot, max(usual_s, known_s))
+        return _more(expected, case.spot, max(usual_s, 2 * still.dead_s, _without_pulse_s(case)))
     if case.manner is Manner.STUCK:
         limit_s = max(usual_s, stuck_limit_s(case.seen, expected.stuck_s), 2 * still.idle_s)
         return _more(expected, case.spot, limit_s)
     return _more(expected, case.spot, max(usual_s, expected.pause_max_s))
+
+
+def _without_pulse_s(case: Case) -> float:
+    """In a job that pauses: a call in a pause may let no pulse go. A process that is stopped is in
+    none."""
+    stopped = case.seen is not None and case.seen.process in STOPPED
+    return 0.0 if stopped else 2 * min(case.pace.pause_s, case.expected.hang_floor_s)
 
 
 def _dark_s(case: Case) -> float | None:

@@ -501,6 +501,22 @@ def test_a_long_pause_of_one_that_worked_keeps_nobody_unnamed(
     assert says in said.summary
 
 
+@pytest.mark.parametrize(
+    ("process", "acted_s"), [("T", 5), ("S", 10)], ids=["stopped", "its pulse stands"]
+)
+def test_in_a_job_that_pauses_a_stopped_process_is_acted_on_no_later(
+    running: Any, process: str, acted_s: int
+) -> None:
+    """A call in a pause may keep the pulse from going, and stops no process."""
+    pauses(running, **MOVING)
+    running.go(30)
+    goes_on(running)
+    running.go(5)
+    pauses(running, process=process, silent_s=1.0)
+    assert all(each.weight is Weight.REPORT for each in running.go(acted_s - 0.5))
+    assert [each.kind for each in running.go(2.5)][-1:] == [Kind.HANG]
+
+
 def test_a_wait_at_the_end_of_a_known_pause_is_not_told_again(running: Any) -> None:
     """As of who evaluates, and then waits for a server."""
     for times in range(3):
