@@ -118,6 +118,7 @@ _OF_WORDS = {
     "file-system": Sign(_O.STORAGE, _S.LIKELY, "a file system fails"),
     "hdfs": Sign(_O.STORAGE, _S.LIKELY, "HDFS fails"),
     "no-more": Sign(_O.HOST, _S.NOT_SURE, "the host has no more files or processes to give"),
+    "open-files": Sign(_O.USER, _S.LIKELY, "it has as many files open as a process may"),
     "memory": Sign(_O.USER, _S.LIKELY, "it wants more memory than there is"),
     "import": Sign(_O.USER, _S.LIKELY, "what it imports is not there"),
     "not-a-number": Sign(

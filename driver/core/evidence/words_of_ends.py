@@ -51,7 +51,8 @@ WORDS: dict[str, Words] = {
         r"Watchdog caught collective|(?i:watchdog.*timeout)|Some NCCL operations have failed"
     ),
     "nccl": Words(r"(?i)\b(NCCL|RCCL)\b.*error|nccl\w*Error|NCCL WARN"),
-    "no-more": Words(r"Too many open files|can't start new thread|\[Errno (11|23|24)\]"),
+    "no-more": Words(r"open files in system|can't start new thread|\[Errno (11|23)\]"),
+    "open-files": Words(r"Too many open files|\[Errno 24\]"),
     "shared-memory": Words(
         r"(?i)workers are out of shared memory|insufficient shared memory \(shm\)"
         r"|killed by signal: Bus error"
