@@ -93,6 +93,15 @@ def test_pages_that_say_how_long_the_tests_take_say_the_same(name: str) -> None:
     assert re.search(said, (ROOT / name).read_text(), re.M)
 
 
+def test_the_first_page_shows_what_tests_drew_on_a_wide_screen_and_a_phone() -> None:
+    """Which are those of tests/page/test_page_browser.py: name, width, scheme."""
+    shown = re.findall(
+        r"!\[.+?\]\(docs/pictures/(\w+-\d+-\w+)\.png\)", (ROOT / "README.md").read_text()
+    )
+    assert {name.split("-")[1] for name in shown} == {"1440", "360"}
+    assert {name.split("-")[2] for name in shown} == {"light", "dark"}
+
+
 def test_each_decision_is_in_the_index_once() -> None:
     index = (DECISIONS / "README.md").read_text()
     listed = [link for link in links(index) if "/" not in link]
