@@ -58,8 +58,9 @@ class Source(Protocol):
         it is not kept."""
         ...
 
-    def spans(self, job: str, *, last_s: float) -> dict[str, Any]:
-        """What was traced of the last seconds. Raises `Stopped` where nothing is kept."""
+    def spans(self, job: str, *, last_s: float, incident: int | None = None) -> dict[str, Any]:
+        """What was traced of the last seconds, or until an incident was found. Raises `Stopped`
+        where nothing is kept, or the job had no such incident."""
         ...
 
     def bursts(self, job: str) -> dict[str, Any]:
@@ -143,7 +144,11 @@ class Live:
         found: dict[str, Any] = self._client.get(path("jobs", job, "view3d"))
         return found
 
-    def spans(self, job: str, *, last_s: float) -> dict[str, Any]:
+    def spans(self, job: str, *, last_s: float, incident: int | None = None) -> dict[str, Any]:
+        if incident is not None:
+            of_one = {"incident": incident, "limit": MOST_SPANS}
+            told: dict[str, Any] = self._client.get(path("jobs", job, "spans"), **of_one)
+            return told
         age_s = self.job(job)["age_s"]
         since = {"from_s": max(0.0, age_s - last_s), "to_s": age_s, "limit": MOST_SPANS}
         found: dict[str, Any] = self._client.get(path("jobs", job, "spans"), **since)

@@ -19,6 +19,7 @@ from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
 
 if TYPE_CHECKING:
+    from holdfast.driver.adapters.page.past import Past
     from holdfast.driver.adapters.rest.costs import FleetGoodput
     from holdfast.driver.adapters.rest.parameters import JobFilter
     from holdfast.driver.core.state.model import Job
@@ -153,13 +154,28 @@ class Recorded:
         fix = f"What each did when: holdfast timeline {job}"
         raise Stopped(f"no driver runs, and {past_ranks.NOT_KEPT}", fix=fix)
 
-    def spans(self, job: str, *, last_s: float) -> dict[str, Any]:
+    def spans(self, job: str, *, last_s: float, incident: int | None = None) -> dict[str, Any]:
         """The last of what the run's folder has: its end is that of the last span."""
         from holdfast.driver.adapters.page.past import last_of
 
+        if incident is not None:
+            return self.spans_until(job, incident).answer()
         meant = self.job(job)
         past = last_of(self._root, meant["name"], age_s=meant["age_s"], last_s=last_s)
         return past.answer()
+
+    def spans_until(self, job: str, incident: int) -> "Past":
+        """What its ranks did until that incident was found. Raises `Stopped` where it had none."""
+        from holdfast.driver.adapters.page.past import between
+        from holdfast.driver.adapters.rest.problems import Problem
+        from holdfast.driver.adapters.rest.spans import until_found
+
+        meant = self._state.jobs[self._meant(job)]
+        try:
+            from_s, to_s = until_found(self._state, meant, incident)
+        except Problem as problem:
+            raise Stopped(problem.detail, fix=problem.fix) from problem
+        return between(self._root, meant.name, from_s=from_s, to_s=to_s)
 
     def bursts(self, job: str) -> dict[str, Any]:
         from holdfast.driver.adapters.rest import burst_views

@@ -115,6 +115,9 @@ class OfFolder:
         age_s = (await self.job(job))["age_s"]
         return last_of(self._root, job, age_s=age_s, last_s=last_s)
 
+    async def spans_until(self, job: str, incident: int) -> Past:
+        return _found(lambda: self._recorded.spans_until(job, incident))
+
     async def bursts(self, job: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = self._recorded.bursts(job)["items"]
         return items

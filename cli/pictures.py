@@ -37,6 +37,12 @@ Dark = Annotated[bool, typer.Option("--dark", help="For a dark page.")]
 Last = Annotated[
     float, typer.Option("--last", metavar="SECONDS", min=0.1, help="How far back from now.")
 ]
+Incident = Annotated[
+    int | None,
+    typer.Option(
+        "--incident", metavar="N", min=1, help="What they did until that incident was found."
+    ),
+]
 Of = Annotated[
     int | None,
     typer.Option("--rank", metavar="RANK", min=0, help="Show its groups, and whom it waits for."),
@@ -46,7 +52,8 @@ Of = Annotated[
 def register(app: typer.Typer) -> None:
     for name, command in (("heatmap", heatmap), ("timeline", timeline), ("view3d", view3d)):
         typed = f"holdfast {name} my-job --svg {name}.svg"
-        app.command(name, epilog=examples(f"holdfast {name}", typed))(command)
+        more = ("holdfast timeline my-job --incident 3",) if command is timeline else ()
+        app.command(name, epilog=examples(f"holdfast {name}", typed, *more))(command)
 
 
 def heatmap(
@@ -75,6 +82,7 @@ def heatmap(
 def timeline(
     job: Job = None,
     last: Last = 30.0,
+    incident: Incident = None,
     svg: Svg = None,
     png: Png = None,
     dark: Dark = False,
@@ -86,9 +94,9 @@ def timeline(
     from holdfast.page.draw import timeline_svg
 
     asked, alive = asking.source(url, state, job)
-    found = asked.spans(asking.job_named(asked, job)["name"], last_s=last)
+    found = asked.spans(asking.job_named(asked, job)["name"], last_s=last, incident=incident)
     name = found["job"]
-    ranks = asked.ranks(name) if alive else None
+    ranks = asked.ranks(name) if alive and incident is None else None
     if json:
         as_json(found)
     elif not to_file(

@@ -156,6 +156,7 @@ class Operations(Asks):
         *,
         from_s: float | None = None,
         to_s: float | None = None,
+        incident: int | None = None,
         ranks: str | None = None,
         limit: int | None = None,
     ) -> models.SpanList:
@@ -164,7 +165,13 @@ class Operations(Asks):
             "GET",
             ("v1alpha1", "jobs", job, "spans"),
             models.SpanList,
-            query={"from_s": from_s, "to_s": to_s, "ranks": ranks, "limit": limit},
+            query={
+                "from_s": from_s,
+                "to_s": to_s,
+                "incident": incident,
+                "ranks": ranks,
+                "limit": limit,
+            },
         )
         return told
 
@@ -597,6 +604,7 @@ class AsyncOperations(AsksLater):
         *,
         from_s: float | None = None,
         to_s: float | None = None,
+        incident: int | None = None,
         ranks: str | None = None,
         limit: int | None = None,
     ) -> models.SpanList:
@@ -605,7 +613,13 @@ class AsyncOperations(AsksLater):
             "GET",
             ("v1alpha1", "jobs", job, "spans"),
             models.SpanList,
-            query={"from_s": from_s, "to_s": to_s, "ranks": ranks, "limit": limit},
+            query={
+                "from_s": from_s,
+                "to_s": to_s,
+                "incident": incident,
+                "ranks": ranks,
+                "limit": limit,
+            },
         )
         return told
 

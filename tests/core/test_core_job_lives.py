@@ -54,3 +54,17 @@ def test_of_a_name_that_no_job_has_all_are_told(again) -> None:
     again.do(e.DeleteRequested(job="job"))
     assert again.state.jobs == {}
     assert [incident.id for incident in of_job(again)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("found_s", "stalled_s", "shown"),
+    [(130.0, 10.0, (15.0, 30.0)), (101.0, 0.0, (0.0, 1.0)), (900.0, 600.0, (740.0, 800.0))],
+)
+def test_what_is_shown_begins_before_the_incident_and_is_a_minute_at_most(
+    training, found_s: float, stalled_s: float, shown: tuple[float, float]
+) -> None:
+    life = training()
+    life.do(found(Kind.STORE_FAILED))
+    job = replace(life.job, submitted_s=100.0)
+    incident = replace(life.state.incidents[1], found_s=found_s, stalled_s=stalled_s)
+    assert job_lives.until_found(incident, job) == shown

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from holdfast.driver.adapters.page.past import Past, last_of
+from holdfast.driver.adapters.page.past import Past, between, last_of
 from holdfast.driver.adapters.rest import burst_views, telling
 from holdfast.driver.adapters.rest.curves import curves
 from holdfast.driver.adapters.rest.goodput import goodput_of_job
@@ -15,6 +15,7 @@ from holdfast.driver.adapters.rest.guard import meant
 from holdfast.driver.adapters.rest.jobs import job_of, told, view_of
 from holdfast.driver.adapters.rest.logs import FIRST_ATTEMPT, RankLog
 from holdfast.driver.adapters.rest.nodes import node_of, node_view_of, nodes_of
+from holdfast.driver.adapters.rest.spans import until_found
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.adapters.rest.views import brake_view, incident_view
 from holdfast.driver.people import job_lives
@@ -74,6 +75,10 @@ class Facts(Protocol):
 
     async def spans(self, job: str, last_s: float) -> Past:
         """What its ranks did last."""
+        ...
+
+    async def spans_until(self, job: str, incident: int) -> Past:
+        """What its ranks did until that incident was found."""
         ...
 
     async def bursts(self, job: str) -> list[Dict]:
@@ -153,6 +158,11 @@ class Here:
     async def spans(self, job: str, last_s: float) -> Past:
         root, age_s = self._control.settings.state, (await self.job(job))["age_s"]
         return await asyncio.to_thread(last_of, root, job, age_s=age_s, last_s=last_s)
+
+    async def spans_until(self, job: str, incident: int) -> Past:
+        root, known = self._control.settings.state, job_of(self._control, job)
+        from_s, to_s = until_found(self._control.state, known, incident)
+        return await asyncio.to_thread(between, root, known.name, from_s=from_s, to_s=to_s)
 
     async def bursts(self, job: str) -> list[Dict]:
         root = self._control.settings.state

@@ -33,6 +33,12 @@ class Past(NamedTuple):
         return {**told, "job": self.job, "from_s": from_s, "to_s": self.to_s}
 
 
+def between(root: Path, job: str, *, from_s: float, to_s: float) -> Past:
+    """What its ranks did then; less of its beginning where that has more than MOST_SPANS."""
+    found = read.find(root, job, from_s=from_s, to_s=to_s, limit=MOST_SPANS, newest=True)
+    return Past(job, found.spans[0].start_s if found.more else from_s, to_s, found)
+
+
 def last_of(root: Path, job: str, *, age_s: float, last_s: float) -> Past:
     """The last `last_s` in which its ranks did anything, up to an hour before it ended, or before
     now; less of it where that has more than MOST_SPANS. Without spans where there are none."""

@@ -104,12 +104,29 @@ async def story(asked: Asked) -> str:
     return await to_thread(pages.story, asked.frame(), await asked.facts.story(name))
 
 
-async def incident(asked: Asked) -> str:
-    name, number = await seen(asked), asked.request.path_params["number"]
+async def lines(asked: Asked) -> Response:
+    name = await seen(asked)
+    return await tracing.lines(asked, name, (await _incident(asked, name))["number"])
+
+
+async def trace_of_incident(asked: Asked) -> Response:
+    name = await seen(asked)
+    return await tracing.perfetto(asked, name, (await _incident(asked, name))["number"])
+
+
+async def _incident(asked: Asked, name: str) -> Dict:
+    """That of the path. Raises `Problem` (404) where the job had no such incident."""
+    number = asked.request.path_params["number"]
     found = {str(each["number"]): each for each in await asked.facts.incidents(name)}
     if number not in found:
         raise not_found("incident", number, found)
-    told, one = await asked.facts.story(name), found[number]
+    return found[number]
+
+
+async def incident(asked: Asked) -> str:
+    name = await seen(asked)
+    one = await _incident(asked, name)
+    told = await asked.facts.story(name)
     stood = alike_stacks.alike({int(rank): text for rank, text in one["stacks"].items()})
     taken = [each for each in await asked.facts.bursts(name) if each["incident"] == one["number"]]
     return await to_thread(pages.incident, asked.frame(), name, one, told, stood, taken)
@@ -156,6 +173,8 @@ PATHS = {
     "/jobs/{job}/{view}.svg": picture,
     "/jobs/{job}/bursts/{number}.svg": burst,
     "/jobs/{job}/incidents/{number}": alike(incident),
+    "/jobs/{job}/incidents/{number}/timeline.svg": lines,
+    "/jobs/{job}/incidents/{number}/trace": trace_of_incident,
     "/nodes": alike(nodes),
     "/nodes/{node}": node,
     "/brake": brake,

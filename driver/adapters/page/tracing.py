@@ -17,7 +17,7 @@ from holdfast.driver.adapters.page.asked import Asked
 from holdfast.driver.adapters.page.past import Past
 from holdfast.driver.adapters.rest.problems import Problem, not_found
 from holdfast.page import ended
-from holdfast.page.draw import burst_svg, themes
+from holdfast.page.draw import burst_svg, themes, timeline_svg
 from holdfast.page.ended import LAST_S, Ended
 from holdfast.traces.perfetto import trace
 
@@ -89,13 +89,27 @@ async def drawn(asked: Asked, draw: Callable[..., str]) -> Response:
     return Response(drawn, media_type="image/svg+xml")
 
 
-async def perfetto(asked: Asked, name: str) -> Response:
-    """Of the last minute. Raises `Problem` (404) where none of it is kept."""
+async def lines(asked: Asked, name: str, incident: int) -> Response:
+    """What each rank did until the incident was found."""
     async with asked.request.app.state.endings.one:
-        past = await asked.facts.spans(name, TRACE_S)
+        past = await asked.facts.spans_until(name, incident)
+        answer = await to_thread(past.answer)
+    return await drawn(asked, partial(timeline_svg.drawn, answer, None))
+
+
+async def perfetto(asked: Asked, name: str, incident: int | None = None) -> Response:
+    """Of the last minute, or until the incident was found. Raises `Problem` (404) where none of it
+    is kept."""
+    last, facts = incident is None, asked.facts
+    when = "the last minute" if last else f"the time before incident {incident}"
+    async with asked.request.app.state.endings.one:
+        past = await (
+            facts.spans(name, TRACE_S) if incident is None else facts.spans_until(name, incident)
+        )
         if not past.found.spans:
             fix = "What there is: holdfast trace ls"
-            raise Problem(404, f"no spans of the last minute of {name} are kept.", fix=fix)
+            raise Problem(404, f"no spans of {when} of {name} are kept.", fix=fix)
         data = await to_thread(lambda: b"".join(trace(past.found.spans)))
-    saved = f"attachment; filename*=UTF-8''{quote(name, safe='')}.pftrace"
+    file = quote(name if last else f"{name}-{incident}", safe="")
+    saved = f"attachment; filename*=UTF-8''{file}.pftrace"
     return Response(data, media_type=PERFETTO, headers={"Content-Disposition": saved})

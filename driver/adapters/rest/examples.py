@@ -19,6 +19,7 @@ PARAMETERS: dict[str, Any] = {
     "job": "speech-7b",
     "node": "node-4",
     "number": 1,
+    "incident": 1,
     "burst": 1,
     "diagnosis": 12,
     "webhook": "on-call",

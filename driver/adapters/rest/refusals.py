@@ -186,7 +186,12 @@ REFUSALS: dict[str, Refusals] = {
         "no-number": _no_number("rank"),
         "unreadable": unreadable("node node-3: its executor is not connected"),
     },
-    "GET /jobs/{job}/spans": _PERSON | _NO_JOB | {"bad-query": _out_of_bounds("limit", 0, 1)},
+    "GET /jobs/{job}/spans": _PERSON
+    | _NO_JOB
+    | {
+        "no-such-incident": not_found("incident", "1", ["2", "3"]),
+        "bad-query": _out_of_bounds("limit", 0, 1),
+    },
     "GET /jobs/{job}/bursts": _PERSON | _NO_JOB,
     "GET /jobs/{job}/bursts/{burst}": _BURST,
     "GET /jobs/{job}/bursts/{burst}.svg": _BURST,

@@ -9,8 +9,11 @@ from pydantic import Field
 
 from holdfast.driver.adapters.rest.guard import PREFIX, Driver, person
 from holdfast.driver.adapters.rest.jobs import job_of
-from holdfast.driver.adapters.rest.parameters import Parameters
+from holdfast.driver.adapters.rest.parameters import MAX_SEQUENCE, Parameters
+from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.view import View
+from holdfast.driver.core.state.model import Job, State
+from holdfast.driver.people import job_lives
 from holdfast.traces import read
 
 router = APIRouter(prefix=PREFIX, tags=["spans"], dependencies=[Depends(person)])
@@ -35,6 +38,13 @@ class SpansParameters(Parameters):
         ge=0,
         allow_inf_nan=False,
         description="Seconds since the job's submission. Default: now.",
+    )
+    incident: int | None = Field(
+        default=None,
+        ge=1,
+        le=MAX_SEQUENCE,
+        description="One of the job's: from shortly before it began until it was found, where no "
+        "time is named.",
     )
     ranks: str | None = Field(
         default=None, pattern=RANKS, max_length=7_000, description="Only these, commas between."
@@ -86,15 +96,30 @@ class SpanList(View):
 @router.get("/jobs/{job}/spans")
 def spans(job: str, control: Driver, asked: Annotated[SpansParameters, Query()]) -> SpanList:
     """What its ranks did when. In a thread: it reads files."""
-    found = job_of(control, job)
+    found, until_s = job_of(control, job), None
     age_s = max(0.0, control.now() - found.submitted_s)
-    return told(control.settings.state, found.name, asked, age_s=age_s)
+    if asked.incident is not None:
+        since_s, until_s = until_found(control.state, found, asked.incident)
+        asked = asked.model_copy(update={"from_s": _first(asked.from_s, since_s)})
+    return told(control.settings.state, found.name, asked, age_s=_first(until_s, age_s))
+
+
+def until_found(state: State, job: Job, incident: int) -> tuple[float, float]:
+    """When that is. Raises `Problem` (404) where the job had no such incident."""
+    known = {each.id: each for each in job_lives.incidents_of(state, job.name)}
+    if incident not in known:
+        raise not_found("incident", str(incident), map(str, known))
+    return job_lives.until_found(known[incident], job)
+
+
+def _first(given: float | None, other: float) -> float:
+    return other if given is None else given
 
 
 def told(root: Path, job: str, asked: SpansParameters, *, age_s: float) -> SpanList:
     """Of a job's traces in the run in `root`. `age_s`: how long ago it was submitted."""
-    to_s = age_s if asked.to_s is None else asked.to_s
-    from_s = max(0.0, to_s - LAST_S) if asked.from_s is None else asked.from_s
+    to_s = _first(asked.to_s, age_s)
+    from_s = _first(asked.from_s, max(0.0, to_s - LAST_S))
     ranks = None if asked.ranks is None else {int(rank) for rank in asked.ranks.split(",")}
     found = read.find(root, job, from_s=from_s, to_s=to_s, ranks=ranks, limit=asked.limit)
     return SpanList(
