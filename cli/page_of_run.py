@@ -23,6 +23,7 @@ from holdfast.driver.adapters.page.past import Past, last_of
 from holdfast.driver.adapters.page.safety import Safe
 from holdfast.driver.adapters.page.sessions import Sessions
 from holdfast.driver.adapters.page.tracing import Endings
+from holdfast.driver.adapters.rest.goodput import DEFAULT_LIMIT
 from holdfast.driver.adapters.rest.problems import Problem, not_found
 from holdfast.driver.people.access import Right
 from holdfast.driver.serve.server import Server
@@ -103,6 +104,9 @@ class OfFolder:
 
     async def goodput(self, job: str) -> dict[str, Any]:
         return _found(lambda: self._recorded.goodput(job))
+
+    async def fleet_goodput(self, since_s: float) -> dict[str, Any]:
+        return self._recorded.fleet_goodput(since_s=since_s, limit=DEFAULT_LIMIT)
 
     async def story(self, job: str) -> dict[str, Any]:
         return _found(lambda: self._recorded.story(job))

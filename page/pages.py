@@ -94,6 +94,7 @@ def job(frame: Frame, found: Told, incidents: Incidents, why: Told, more: More) 
         spent=more.time,
         of_time=spent.headline(more.time),
         buckets=spent.WORDS,
+        costs={each["id"]: spent.cost(each) for each in more.time["incidents"]},
         why=why,
         log=more.log,
         curves=curves.of(more.curves),
@@ -170,6 +171,21 @@ def _lost(found: Told) -> str:
     if not found["faults"]:
         return "nothing: it was only told"
     return "not known yet" if found["open"] else "not known: it did not train since"
+
+
+def goodput(frame: Frame, told: Told, days: int) -> str:
+    """Where the time of all jobs went in the last `days`."""
+    return render(
+        "goodput",
+        frame=frame,
+        here="/goodput",
+        forms=False,
+        told=told,
+        days=days,
+        said=spent.headline(told),
+        buckets=spent.WORDS,
+        costliest=[(by, spent.shares(told, f"by_{by}")) for by in ("kind", "node")],
+    )
 
 
 def nodes(frame: Frame, found: Sequence[Told]) -> str:

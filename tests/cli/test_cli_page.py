@@ -50,7 +50,7 @@ def test_a_run_that_is_over_is_shown_from_its_folder_until_ctrl_c(shell: Shell) 
         assert "Nothing runs here now" in job
         assert '<form method="post"' not in job
         assert "live.js" not in job
-        for path in ("/", "/nodes", "/nodes/node-1", "/brake", f"/jobs/{name}/story"):
+        for path in ("/", "/nodes", "/nodes/node-1", "/brake", "/goodput", f"/jobs/{name}/story"):
             assert page.get(path).status_code == 200, path
         (incident,) = re.findall(rf'href="(/jobs/{name}/incidents/\d+)">Incident', job)[:1]
         assert "ValueError" in page.get(incident).text

@@ -23,6 +23,7 @@ JOB: dict[str, Any] = ANSWERS["GET /jobs/{job}"]
 INCIDENT: dict[str, Any] = ANSWERS["GET /incidents/{number}"]
 NODE: dict[str, Any] = ANSWERS["GET /nodes/{node}"]
 TIME: dict[str, Any] = ANSWERS["GET /jobs/{job}/goodput"]
+FLEET: dict[str, Any] = ANSWERS["GET /goodput"]
 CURVES: dict[str, Any] = ANSWERS["GET /jobs/{job}/curves"]
 WHY: dict[str, Any] = ANSWERS["GET /jobs/{job}/why"]
 RUNNING = {
@@ -202,6 +203,7 @@ def test_whatever_is_quoted_stays_text(quoted: str) -> None:
     shown = {"ranks": [0], "text": mark}
     stood = {"attempt": 1, "stacks": [shown], "missing": [{"rank": 1, "why": mark}]}
     brake = {"on": True, "why": mark, "since_s": 0.0, "dry_run": False}
+    lost = {**FLEET["by_node"][0], "name": mark}
     made = [
         pages.job(LIVE, job, [incident], why, More(TIME, log, {**CURVES, "marks": [marked]})),
         pages.incident(LIVE, mark, incident, {"lines": [line]}, alike({0: mark})),
@@ -211,6 +213,7 @@ def test_whatever_is_quoted_stays_text(quoted: str) -> None:
         pages.node(LIVE, node, {**why, "mind": mark}, mark),
         pages.eviction(LIVE, node, job, [node], [incident], "/nodes/x"),
         pages.problem(mark, mark, fix=mark),
+        pages.goodput(LIVE, {**FLEET, "by_kind": [lost], "by_node": [lost]}, 30),
     ]
     for html in made:
         assert "<blink>" not in html
@@ -249,3 +252,21 @@ def test_where_the_time_of_a_job_went_is_told_with_what_each_bucket_is() -> None
     assert "Not known: of one." in told
     none = {**TIME, "buckets_s": {}, "ettr": None}
     assert "Where its time went" not in pages.job(LIVE, RUNNING, [], WHY, more._replace(time=none))
+    (cost,) = TIME["incidents"]
+    listed = told[told.index('id="incidents"') :]
+    assert f"cost {words.duration(cost['lost_s'])}: " in listed
+    assert "3.5 s first step" in listed
+
+
+def test_where_the_time_of_all_jobs_went_is_told_by_kind_and_by_node() -> None:
+    html = pages.goodput(LIVE, FLEET, 30)
+    assert 'aria-current="true">a month</a>' in html
+    assert f"1 job in 30 days: {spent.headline(FLEET)}" in html
+    by_kind, by_node = html[html.index('id="by-kind"') :].split('id="by-node"')
+    for told in FLEET["by_kind"]:
+        assert f"{told['name']}</th>" in by_kind
+        assert spent.share(told["lost_s"], FLEET["lost_s"]) in by_kind
+    assert '<a href="/nodes/node-4">node-4</a>' in by_node
+    assert "25.4 %" in by_node
+    nothing = {**FLEET, "buckets_s": {}, "ettr": None, "by_kind": [], "by_node": []}
+    assert pages.goodput(LIVE, nothing, 7).count("<p>None.</p>") == 2

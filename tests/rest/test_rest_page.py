@@ -74,7 +74,9 @@ async def test_a_code_is_good_once_and_becomes_a_cookie_that_scripts_do_not_see(
     assert "set-cookie" not in second.headers
 
 
-@pytest.mark.parametrize("path", ["/", "/jobs/speech", "/nodes", "/nodes/node-1", "/brake"])
+@pytest.mark.parametrize(
+    "path", ["/", "/jobs/speech", "/nodes", "/nodes/node-1", "/brake", "/goodput"]
+)
 async def test_without_a_session_there_is_no_fact(driver: Driver, path: str) -> None:
     await running(driver)
     async with httpx.AsyncClient(base_url=driver.http.base_url, trust_env=False) as page:
@@ -374,3 +376,14 @@ async def test_a_session_has_the_rights_of_the_token_that_its_code_was_made_with
         )
     assert not driver.control.state.nodes["node-1"].quarantined
     assert not driver.control.state.brake.on
+
+
+async def test_the_time_of_all_jobs_is_told_of_a_month_or_of_what_is_asked_for(
+    driver: Driver,
+) -> None:
+    await running(driver)
+    async with browser(driver) as page:
+        assert "1 job in 30 days: " in (await page.get("/goodput")).text
+        assert "1 job in 7 days: " in (await page.get("/goodput?days=7")).text
+        for wrong in ("0", "93", "-1", "x", "1.5"):
+            assert (await page.get("/goodput", params={"days": wrong})).status_code == 422

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from holdfast.driver.adapters.page.past import Past, between, last_of
 from holdfast.driver.adapters.rest import burst_views, telling
 from holdfast.driver.adapters.rest.curves import curves
-from holdfast.driver.adapters.rest.goodput import goodput_of_job
+from holdfast.driver.adapters.rest.goodput import DEFAULT_LIMIT, fleet_goodput, goodput_of_job
 from holdfast.driver.adapters.rest.guard import meant
 from holdfast.driver.adapters.rest.jobs import job_of, told, view_of
 from holdfast.driver.adapters.rest.logs import FIRST_ATTEMPT, RankLog
@@ -65,6 +65,10 @@ class Facts(Protocol):
 
     async def goodput(self, job: str) -> Dict:
         """Where its time went."""
+        ...
+
+    async def fleet_goodput(self, since_s: float) -> Dict:
+        """Where the time of all jobs went, so far back."""
         ...
 
     async def story(self, job: str) -> Dict: ...
@@ -147,6 +151,9 @@ class Here:
 
     async def goodput(self, job: str) -> Dict:
         return await _read(lambda: goodput_of_job(job, self._control))
+
+    async def fleet_goodput(self, since_s: float) -> Dict:
+        return await _read(lambda: fleet_goodput(self._control, since_s, most=DEFAULT_LIMIT))
 
     async def story(self, job: str) -> Dict:
         control, known = self._control, job_of(self._control, job)

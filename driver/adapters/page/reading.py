@@ -9,6 +9,7 @@ from starlette.routing import Route
 from holdfast.driver.adapters.page import static, tracing
 from holdfast.driver.adapters.page.asked import Asked, alike, answered, with_forms
 from holdfast.driver.adapters.page.facts import Dict
+from holdfast.driver.adapters.rest.goodput import MAX_SINCE_S
 from holdfast.driver.adapters.rest.problems import Problem, not_found
 from holdfast.driver.people.access import NotAllowed, Right
 from holdfast.page import pages
@@ -16,6 +17,8 @@ from holdfast.page.words import FINISHED
 from holdfast.telemetry.analysis import alike_stacks
 
 MOST_DIGITS = 8
+DAY_S, MONTH_DAYS = 86_400.0, 30
+MOST_DAYS = int(MAX_SINCE_S / DAY_S)
 
 
 async def jobs(asked: Asked) -> str:
@@ -132,6 +135,16 @@ async def incident(asked: Asked) -> str:
     return await to_thread(pages.incident, asked.frame(), name, one, told, stood, taken)
 
 
+async def goodput(asked: Asked) -> str:
+    await asked.facts.may(asked.token, Right.SEE_JOBS)
+    days = _number(asked, "days")
+    days = MONTH_DAYS if days is None else days
+    if not 1 <= days <= MOST_DAYS:
+        raise Problem(422, f"days: {days} is none.", fix=f"Give 1 to {MOST_DAYS}.")
+    told = await asked.facts.fleet_goodput(days * DAY_S)
+    return await to_thread(pages.goodput, asked.frame(), told, days)
+
+
 async def nodes(asked: Asked) -> str:
     await asked.facts.may(asked.token, Right.SEE_NODES)
     return await to_thread(pages.nodes, asked.frame(), await asked.facts.nodes())
@@ -175,6 +188,7 @@ PATHS = {
     "/jobs/{job}/incidents/{number}": alike(incident),
     "/jobs/{job}/incidents/{number}/timeline.svg": lines,
     "/jobs/{job}/incidents/{number}/trace": trace_of_incident,
+    "/goodput": alike(goodput),
     "/nodes": alike(nodes),
     "/nodes/{node}": node,
     "/brake": brake,
