@@ -311,6 +311,13 @@ def brake(frame: Frame, found: Told, done: str = "") -> str:
     )
 
 
+def webhooks(frame: Frame, told: Sequence[Told], taken: str = "") -> str:
+    """Who is told what happens, and how that goes. `taken`: who has just taken an example."""
+    return render(
+        "webhooks", frame=frame, here="", forms=bool(frame.token), webhooks=told, taken=taken
+    )
+
+
 def problem(
     title: str, detail: str, *, fix: str = "", mistakes: Sequence[Told] = (), again: str = ""
 ) -> str:

@@ -52,7 +52,15 @@ def paths_of(watched: Watched) -> list[str]:
     job = f"/jobs/{watched.name}"
     incidents = watched.client.get("/v1alpha1/incidents")["items"]
     of_incidents = [f"{job}/incidents/{each['number']}" for each in incidents[-1:]]
-    more = ["/nodes", "/nodes/node-1", "/nodes/node-2/evict", "/brake", "/goodput", f"{job}/stop"]
+    more = [
+        "/nodes",
+        "/nodes/node-1",
+        "/nodes/node-2/evict",
+        "/brake",
+        "/goodput",
+        "/webhooks",
+        f"{job}/stop",
+    ]
     return ["/", job, f"{job}/story", *of_incidents, *more]
 
 

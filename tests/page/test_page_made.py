@@ -23,6 +23,7 @@ JOB: dict[str, Any] = ANSWERS["GET /jobs/{job}"]
 INCIDENT: dict[str, Any] = ANSWERS["GET /incidents/{number}"]
 NODE: dict[str, Any] = ANSWERS["GET /nodes/{node}"]
 TIME: dict[str, Any] = ANSWERS["GET /jobs/{job}/goodput"]
+HOOK: dict[str, Any] = ANSWERS["GET /webhooks"]["items"][0]
 FLEET: dict[str, Any] = ANSWERS["GET /goodput"]
 CURVES: dict[str, Any] = ANSWERS["GET /jobs/{job}/curves"]
 WHY: dict[str, Any] = ANSWERS["GET /jobs/{job}/why"]
@@ -203,6 +204,7 @@ def test_whatever_is_quoted_stays_text(quoted: str) -> None:
     shown = {"ranks": [0], "text": mark}
     stood = {"attempt": 1, "stacks": [shown], "missing": [{"rank": 1, "why": mark}]}
     brake = {"on": True, "why": mark, "since_s": 0.0, "dry_run": False}
+    hook = {**HOOK, "name": mark, "trouble": mark}
     lost = {**FLEET["by_node"][0], "name": mark}
     made = [
         pages.job(LIVE, job, [incident], why, More(TIME, log, {**CURVES, "marks": [marked]})),
@@ -213,6 +215,7 @@ def test_whatever_is_quoted_stays_text(quoted: str) -> None:
         pages.node(LIVE, node, {**why, "mind": mark}, mark),
         pages.eviction(LIVE, node, job, [node], [incident], "/nodes/x"),
         pages.problem(mark, mark, fix=mark),
+        pages.webhooks(LIVE, [hook], mark),
         pages.goodput(LIVE, {**FLEET, "by_kind": [lost], "by_node": [lost]}, 30),
     ]
     for html in made:

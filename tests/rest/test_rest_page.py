@@ -359,7 +359,7 @@ async def test_a_session_has_the_rights_of_the_token_that_its_code_was_made_with
         form = {"token": token[1], "reason": "loud", "words": "x"}
         own = {"Origin": str(page.base_url).rstrip("/")}
         for path in CHANGES:
-            at = path.format(node="node-1", job="speech")
+            at = path.format(node="node-1", job="speech", webhook="on-call")
             refused = await page.post(at, data=form, headers=own)
             assert (refused.status_code, "ben may not" in refused.text.lower()) == (
                 403,

@@ -1,6 +1,7 @@
 """What a page asks of a driver beside evicting: stacks of ranks, and facts that a person tells."""
 
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -125,3 +126,48 @@ async def test_a_job_without_traces_has_none_for_perfetto(
         assert "no spans of the last minute" in none.text.lower()
         assert (await page.get("/jobs/speech/nothing.svg")).status_code == 404
         assert (await page.get("/jobs/nobody/trace")).status_code == 404
+
+
+class Receivers:
+    """Two receivers, of which one takes nothing."""
+
+    names = ("on-call", "chat")
+
+    def __init__(self) -> None:
+        self.tried: list[str] = []
+
+    def health(self) -> list[SimpleNamespace]:
+        known = {"format": "json", "signed": True, "sent": 3, "given_up": 0, "behind": 0}
+        return [SimpleNamespace(name=name, trouble="", **known) for name in self.names]
+
+    async def test(self, name: str) -> str:
+        self.tried.append(name)
+        return "" if name == "on-call" else "it answered 500"
+
+
+async def test_a_webhook_is_sent_an_example_by_a_button_of_our_own_page(driver: Driver) -> None:
+    control: Any = driver.control
+    async with browser(driver) as page:
+        assert "Nobody: the driver was started without" in (await page.get("/webhooks")).text
+        assert 'href="/webhooks"' in (await page.get("/")).text
+        control.webhooks = receivers = Receivers()
+        html = (await page.get("/webhooks?taken=somebody")).text
+        assert "Send on-call an example" in html
+        assert "somebody" not in html
+        token = re.search(r'name="token" value="(\w+)"', html)
+        assert token is not None
+        ours, form = {"Origin": str(page.base_url).rstrip("/")}, {"token": token[1]}
+        for name in ("on-call", "chat"):
+            stolen = await page.post(f"/webhooks/{name}/test", data={"token": "x"}, headers=ours)
+            other = {"Origin": "http://evil.example"}
+            foreign = await page.post(f"/webhooks/{name}/test", data=form, headers=other)
+            assert (stolen.status_code, foreign.status_code) == (403, 403)
+        assert receivers.tried == []
+        taken = await page.post("/webhooks/on-call/test", data=form, headers=ours)
+        assert taken.headers["location"] == "/webhooks?taken=on-call"
+        assert "on-call took an example." in (await page.get(taken.headers["location"])).text
+        away = await page.post("/webhooks/chat/test", data=form, headers=ours)
+        assert away.status_code == 503
+        assert "it answered 500" in away.text
+        assert (await page.post("/webhooks/x/test", data=form, headers=ours)).status_code == 404
+    assert receivers.tried == ["on-call", "chat"]

@@ -1,4 +1,5 @@
-"""What may be done from the page: evict, restore, say what is known, brake, stop, take stacks.
+"""What may be done from the page: evict, restore, say what is known, brake, stop, take stacks, try
+a webhook.
 
 Each form is of a session and comes from our own page, or it is refused; what it costs is told on a
 page before. The request itself is the same as that of the REST interface.
@@ -21,6 +22,7 @@ from holdfast.driver.adapters.rest.facts import checked_end, checked_fact, check
 from holdfast.driver.adapters.rest.nodes import PERSON
 from holdfast.driver.adapters.rest.problems import Problem
 from holdfast.driver.adapters.rest.stacks import taken
+from holdfast.driver.adapters.rest.webhooks import list_webhooks, send_example
 from holdfast.driver.core import events
 from holdfast.driver.core.events import AnyEvent
 from holdfast.driver.people.access import Right
@@ -87,6 +89,15 @@ async def ask_stacks(asked: Asked) -> Response:
     return with_forms(pages.stacks_of(asked.frame(), name, ranks))
 
 
+async def ask_webhooks(asked: Asked) -> Response:
+    """Who is told what happens; `?taken=NAME`: who has just taken an example."""
+    await asked.facts.may(asked.token, Right.SEE_NODES)
+    told = plain(await list_webhooks(asked.request.app.state.control))["items"]
+    taken = asked.request.query_params.get("taken", "")
+    known = taken if taken in {each["name"] for each in told} else ""
+    return with_forms(pages.webhooks(asked.frame(), told, known))
+
+
 async def _all_ranks(asked: Asked, name: str) -> str:
     return stacks.offered((await asked.facts.job(name))["ranks"])
 
@@ -142,6 +153,13 @@ async def take_stacks(asked: Asked, form: dict[str, str]) -> Response:
     state = asked.request.app.state
     told = await taken(state.control, state.sampler, name, ranks)
     return with_forms(pages.stacks_of(asked.frame(), name, given, plain(told)))
+
+
+async def try_webhook(asked: Asked, _form: dict[str, str]) -> Response:
+    await asked.facts.may(asked.token, Right.CHANGE_NODES)
+    name = asked.request.path_params["webhook"]
+    await send_example(name, asked.request.app.state.control)
+    return RedirectResponse(f"/webhooks?taken={quote(name, safe='')}", 303)
 
 
 async def _of(asked: Asked, node: str, event: AnyEvent) -> Response:
@@ -202,6 +220,7 @@ ASKS = {
     "/jobs/{job}/facts": ask_tell_of_job,
     "/jobs/{job}/stop": ask_stop,
     "/jobs/{job}/stacks": ask_stacks,
+    "/webhooks": ask_webhooks,
 }
 CHANGES: dict[str, Change] = {
     "/nodes/{node}/evict": evict,
@@ -212,6 +231,7 @@ CHANGES: dict[str, Change] = {
     "/jobs/{job}/facts": tell_of_job,
     "/jobs/{job}/stop": stop,
     "/jobs/{job}/stacks": take_stacks,
+    "/webhooks/{webhook}/test": try_webhook,
 }
 
 
