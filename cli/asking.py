@@ -53,9 +53,9 @@ class Source(Protocol):
         """A row each rank. Without a driver: where they were."""
         ...
 
-    def view3d(self, job: str) -> dict[str, Any]:
-        """Where ranks stand in the grid, and who waits for whom. Raises `Stopped` without a driver:
-        it is not kept."""
+    def view3d(self, job: str, *, incident: int | None = None) -> dict[str, Any]:
+        """Where ranks stand in the grid, and who waits for whom; by traces in the end of a run that
+        is over, and when an incident was found. Raises `Stopped` where nothing is kept."""
         ...
 
     def spans(self, job: str, *, last_s: float, incident: int | None = None) -> dict[str, Any]:
@@ -140,7 +140,11 @@ class Live:
         found: dict[str, Any] = self._client.get(path("jobs", job, "ranks"))
         return found
 
-    def view3d(self, job: str) -> dict[str, Any]:
+    def view3d(self, job: str, *, incident: int | None = None) -> dict[str, Any]:
+        if incident is not None:
+            from holdfast.page import ended
+
+            return ended.grid_of(self.spans(job, last_s=0.0, incident=incident), self.job(job))
         found: dict[str, Any] = self._client.get(path("jobs", job, "view3d"))
         return found
 

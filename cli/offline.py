@@ -149,10 +149,15 @@ class Recorded:
         says = past_ranks.OF_SPANS if spans["spans"] else past_ranks.NOT_KEPT
         return {"job": meant.name, "step": meant.best_step or 0, "ranks": told, "nothing": says}
 
-    def view3d(self, job: str) -> dict[str, Any]:
-        self._meant(job)
-        fix = f"What each did when: holdfast timeline {job}"
-        raise Stopped(f"no driver runs, and {past_ranks.NOT_KEPT}", fix=fix)
+    def view3d(self, job: str, *, incident: int | None = None) -> dict[str, Any]:
+        from holdfast.page import ended
+
+        meant = self.job(job)
+        told = self.spans(job, last_s=LAST_S, incident=incident)
+        if not told["spans"]:
+            fix = f"What was traced: holdfast trace ls, holdfast timeline {job}"
+            raise Stopped(f"no driver runs, and {past_ranks.NOT_KEPT}", fix=fix)
+        return ended.grid_of(told, meant)
 
     def spans(self, job: str, *, last_s: float, incident: int | None = None) -> dict[str, Any]:
         """The last of what the run's folder has: its end is that of the last span."""

@@ -10,7 +10,7 @@ from holdfast.page.draw.moments import ranks_of
 
 ENDED = "ended"
 NOT_KEPT = "what ranks did at each moment, and for whom they waited, is in no journal."
-OF_SPANS = "steps, phases and waits are of its last spans; for whom they waited is not kept."
+OF_SPANS = "steps, phases and waits are of its last spans; for whom they waited: holdfast view3d"
 
 Spans = Mapping[str, Any]
 

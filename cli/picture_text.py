@@ -13,6 +13,7 @@ from holdfast.page.draw.heat import NAMED, OWN, Column, Heat, heat
 from holdfast.page.draw.heat_svg import named
 from holdfast.page.draw.timeline import Timeline
 from holdfast.page.draw.timeline import timeline as laid_out
+from holdfast.protocol.counts import plural
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -196,7 +197,9 @@ def view3d(answer: Mapping[str, Any], rank: int | None) -> None:
     say(f"dp {dims['dp']} x pp {dims['pp']} x tp {dims['tp']}; · runs, {WAIT} waits, {GRAVE} else")
     for wait in answer["waits"][:NAMED]:
         targets = ", ".join(f"rank {each}" for each in wait["lacking"][:4])
-        say(f"{len(wait['waiting'])} ranks wait in {wait['where']} for {targets or 'nobody known'}")
+        waiting = wait["waiting"]
+        does = f"{plural(len(waiting), 'rank')} {'waits' if len(waiting) == 1 else 'wait'}"
+        say(f"{does} in {wait['where']} for {targets or 'nobody known'}")
     if found.chosen is not None and len(found.chosen.chain) > 1:
         say(" waits for ".join(f"rank {each}" for each in found.chosen.chain))
     for said in answer["why"] if answer["ends"] else ():

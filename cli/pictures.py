@@ -39,9 +39,7 @@ Last = Annotated[
 ]
 Incident = Annotated[
     int | None,
-    typer.Option(
-        "--incident", metavar="N", min=1, help="What they did until that incident was found."
-    ),
+    typer.Option("--incident", metavar="N", min=1, help="When that incident was found, by traces."),
 ]
 Of = Annotated[
     int | None,
@@ -52,7 +50,7 @@ Of = Annotated[
 def register(app: typer.Typer) -> None:
     for name, command in (("heatmap", heatmap), ("timeline", timeline), ("view3d", view3d)):
         typed = f"holdfast {name} my-job --svg {name}.svg"
-        more = ("holdfast timeline my-job --incident 3",) if command is timeline else ()
+        more = () if command is heatmap else (f"holdfast {name} my-job --incident 3",)
         app.command(name, epilog=examples(f"holdfast {name}", typed, *more))(command)
 
 
@@ -112,6 +110,7 @@ def timeline(
 def view3d(
     job: Job = None,
     rank: Of = None,
+    incident: Incident = None,
     svg: Svg = None,
     png: Png = None,
     dark: Dark = False,
@@ -122,8 +121,8 @@ def view3d(
     """Ranks in dp x pp x tp, a plane a stage, and who waits for whom."""
     from holdfast.page.draw import grid_svg
 
-    asked, _ = asking.source(url, state, job)
-    found = asked.view3d(asking.job_named(asked, job)["name"])
+    asked, alive = asking.source(url, state, job)
+    found = asked.view3d(asking.job_named(asked, job)["name"], incident=incident)
     if rank is not None and rank >= len(found["ranks"]):
         raise misused(f"--rank: {found['job']} has no rank {rank}.", "Ranks: holdfast ranks")
     if json:
@@ -134,6 +133,8 @@ def view3d(
         from holdfast.cli import picture_text
 
         picture_text.view3d(found, rank)
+    if not alive:
+        last_word()
 
 
 # ---------------------------------------------------------------- what is drawn

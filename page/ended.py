@@ -1,18 +1,19 @@
 """Pictures of the ranks of a job that is over, of its last seconds in traces. Pure.
 
-What they show is said beside each in words. Racks, roles and detectors' verdicts are not in traces,
-and for whom a rank waited is not either.
+What they show is said beside each in words. Racks, roles and detectors' verdicts are not in traces.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from holdfast.page.draw import grid_svg, heat_svg, moments, timeline_svg
 from holdfast.page.draw.heat import NAMED, heat
 from holdfast.page.draw.timeline import timeline
+from holdfast.page.words import ranks
 from holdfast.protocol.topology import DEFAULT_ORDER, Axis, Topology
 
+TOLD_WAITS, NAMED_RANKS = 4, 16
 Answer = Mapping[str, Any]
 
 LAST_S = {"heatmap": 10.0, "timeline": 30.0}
@@ -60,6 +61,11 @@ def of(last: Answer, lines: Answer, job: Mapping[str, Any]) -> Ended:
     return Ended(f"{last['from_s']:.1f} s to {last['to_s']:.1f} s", shown, drawn)
 
 
+def grid_of(last: Answer, job: Answer) -> dict[str, Any]:
+    """As of `GET /jobs/{job}/view3d`, of what ranks did last: an answer about spans."""
+    return moments.grid_of(moments.ranks_of(last), _topology(job), job["ranks"])
+
+
 def _topology(job: Mapping[str, Any]) -> Topology:
     layout, declared = job["layout"], job["spec"].get("spec", {}).get("topology", {})
     order = tuple(Axis(each) for each in declared.get("order", DEFAULT_ORDER))
@@ -83,4 +89,19 @@ def _states(grid: Answer) -> list[str]:
     for each in grid["ranks"]:
         states[each["state"]] = states.get(each["state"], 0) + 1
     told = (f"{count:,} {state}" for state, count in sorted(states.items()))
-    return [f"Ranks: {', '.join(told)}. For whom each waited is not kept."]
+    waits = sorted(grid["waits"], key=lambda wait: -len(wait["waiting"]))[:TOLD_WAITS]
+    return [f"Ranks: {', '.join(told)}.", *map(_wait, waits)]
+
+
+def _wait(wait: Answer) -> str:
+    """`ranks 0-2 wait in all_reduce #789 for rank 3`."""
+    waiting = wait["waiting"]
+    does = "waits" if len(waiting) == 1 else "wait"
+    whom = _some(wait["lacking"]) if wait["lacking"] else "nobody known"
+    said = f"{_some(waiting)} {does} in {wait['where']} for {whom}."
+    return f"{said[:1].upper()}{said[1:]}"
+
+
+def _some(listed: Sequence[int]) -> str:
+    """Few are named, of many it is said how many."""
+    return ranks(listed) if len(listed) <= NAMED_RANKS else f"{len(listed):,} ranks"

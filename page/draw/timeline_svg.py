@@ -8,6 +8,7 @@ from holdfast.page.draw.busy import STOPPED, WAITS
 from holdfast.page.draw.svg import Svg
 from holdfast.page.draw.themes import Theme
 from holdfast.page.draw.timeline import FILLED, Bar, Line, Timeline, timeline
+from holdfast.protocol.counts import plural
 
 MARGIN, NAMES, HEAD, FOOT = 16.0, 130.0, 66.0, 64.0
 LEGIBLE = 9.0
@@ -43,7 +44,7 @@ def _head(answer: Mapping[str, Any], found: Timeline) -> str:
     if not found.lines:
         return "no spans are kept of that time"
     parts = [
-        f"{len(found.lines):,} ranks, {found.from_s:.1f} s to {found.to_s:.1f} s",
+        f"{plural(len(found.lines), 'rank')}, {found.from_s:.1f} s to {found.to_s:.1f} s",
         f"{found.left_out:,} ranks are left out" if found.left_out else "",
         f"{answer['dropped']:,} spans were dropped" if answer.get("dropped") else "",
         "later spans are left out: there are too many" if answer.get("more") else "",

@@ -171,9 +171,16 @@ def test_the_timeline_has_the_same_lines_and_says_the_same(ranks: int, stopped: 
 def test_the_past_is_made_of_spans_alike() -> None:
     for stopped in (None, 3):
         answer = made_ranks.spans(8, stopped=stopped)
+        for span in answer["spans"]:
+            if span["kind"] == "collective":
+                span |= {"group": 7 + span["rank"] // 4, "number": span["step"] + 1}
+        if stopped:
+            held = {"kind": "pause", "name": "stopped", "took_s": 8.0, "ended": False}
+            answer["spans"].append({**answer["spans"][0], "rank": 5, "start_s": 12.5, **held})
         mine = moments.ranks_of(answer)
         its = by_node("moments.js", "ranksOf", "ranksOf(given)", answer)
-        assert its["step"] == mine["step"]
+        for each in ("step", "waits", "ends", "why"):
+            assert its[each] == mine[each]
         for one, other in zip(its["ranks"], mine["ranks"], strict=True):
             its_spent, my_spent = one.pop("spent", {}), other.pop("spent", {})
             assert its_spent.pop("wall_s", {}) == pytest.approx(my_spent.pop("wall_s", {}))

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bench.page import made as made_ranks
-from holdfast.page.draw import busy, heat, moments, timeline, timeline_svg
+from holdfast.page import ended
+from holdfast.page.draw import busy, grid_svg, heat, moments, timeline, timeline_svg
+from holdfast.protocol.topology import Topology
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -229,3 +231,33 @@ def test_who_waited_at_a_moment_of_the_past_is_known() -> None:
     rows = moments.ranks_of(made_ranks.spans(4, stopped=1, at_s=12.0))["ranks"]
     assert [row["state"] for row in rows] == ["waits", "still", "waits", "waits"]
     assert rows[1]["still_s"] == pytest.approx(8.0)
+
+
+def test_for_whom_everybody_waited_at_a_moment_of_the_past_is_known() -> None:
+    answer = made_ranks.spans(8, stopped=1, at_s=12.0)
+    for span in answer["spans"]:
+        if span["kind"] == "collective":
+            span |= {"group": 7 if span["rank"] < 4 else 8, "number": span["step"] + 1}
+    rows = moments.ranks_of(answer)
+    first, other = rows["waits"]
+    assert first == {"where": "all_reduce #13", "waiting": [0, 2, 3], "lacking": [1]}
+    assert (other["waiting"], other["lacking"]) == ([4, 5, 6, 7], [])
+    assert (rows["ends"], rows["why"]) == ([1], ["by traces the waits of 7 ranks end at rank 1"])
+    drawn = grid_svg.drawn(moments.grid_of(rows, Topology(dp=8), 8))
+    assert 'class="arrow"' in drawn
+    assert "end at rank 1" in drawn
+    job = {"ranks": 8, "layout": {"dp": 8, "pp": 1, "tp": 1}, "spec": {}}
+    said = ended.of({**answer, "troubles": []}, {**answer, "troubles": []}, job).shown[2].says
+    assert said[1:] == [
+        "Ranks 4-7 wait in all_reduce #13 for nobody known.",
+        "Ranks 0, 2-3 wait in all_reduce #13 for rank 1.",
+    ]
+    goes = moments.ranks_of(made_ranks.spans(4))
+    assert (goes["waits"], goes["ends"], goes["why"]) == ([], [], [])
+
+
+def test_who_was_stopped_at_a_moment_of_the_past_is_known() -> None:
+    answer = made_ranks.spans(2, stopped=1, at_s=12.0)
+    held = {"kind": "pause", "name": "stopped", "start_s": 12.0, "took_s": 8.0, "ended": False}
+    answer["spans"].append({**answer["spans"][0], "rank": 1, **held})
+    assert [row["state"] for row in moments.ranks_of(answer)["ranks"]] == ["waits", "stopped"]

@@ -130,8 +130,11 @@ async def draws(page: httpx.AsyncClient, at: str) -> None:
     assert f'href="{at}/trace"' in html
     light, dark = [await page.get(f"{at}/timeline.svg{way}") for way in ("", "?dark=1")]
     assert light.headers["content-type"].startswith("image/svg+xml")
-    assert "1 ranks, 0.0 s to " in light.text
+    assert "1 rank, 0.0 s to " in light.text
     assert light.text != dark.text
+    assert f'src="{at}/view3d.svg"' in html
+    assert "<svg" in (await page.get(f"{at}/view3d.svg")).text
+    assert (await page.get(f"{at}/other.svg")).status_code == 404
     trace = await page.get(f"{at}/trace")
     assert (b"all_reduce" in trace.content, b"later" in trace.content) == (True, False)
     assert trace.headers["content-disposition"].endswith("speech-1.pftrace")

@@ -107,9 +107,10 @@ async def story(asked: Asked) -> str:
     return await to_thread(pages.story, asked.frame(), await asked.facts.story(name))
 
 
-async def lines(asked: Asked) -> Response:
-    name = await seen(asked)
-    return await tracing.lines(asked, name, (await _incident(asked, name))["number"])
+async def picture_of_incident(asked: Asked) -> Response:
+    name, view = await seen(asked), asked.request.path_params["view"]
+    number = (await _incident(asked, name))["number"]
+    return await tracing.until_found(asked, name, number, view)
 
 
 async def trace_of_incident(asked: Asked) -> Response:
@@ -186,7 +187,7 @@ PATHS = {
     "/jobs/{job}/{view}.svg": picture,
     "/jobs/{job}/bursts/{number}.svg": burst,
     "/jobs/{job}/incidents/{number}": alike(incident),
-    "/jobs/{job}/incidents/{number}/timeline.svg": lines,
+    "/jobs/{job}/incidents/{number}/{view}.svg": picture_of_incident,
     "/jobs/{job}/incidents/{number}/trace": trace_of_incident,
     "/goodput": alike(goodput),
     "/nodes": alike(nodes),

@@ -17,7 +17,7 @@ from holdfast.driver.adapters.page.asked import Asked
 from holdfast.driver.adapters.page.past import Past
 from holdfast.driver.adapters.rest.problems import Problem, not_found
 from holdfast.page import ended
-from holdfast.page.draw import burst_svg, themes, timeline_svg
+from holdfast.page.draw import burst_svg, grid_svg, themes, timeline_svg
 from holdfast.page.ended import LAST_S, Ended
 from holdfast.traces.perfetto import trace
 
@@ -89,12 +89,20 @@ async def drawn(asked: Asked, draw: Callable[..., str]) -> Response:
     return Response(drawn, media_type="image/svg+xml")
 
 
-async def lines(asked: Asked, name: str, incident: int) -> Response:
-    """What each rank did until the incident was found."""
+async def until_found(asked: Asked, name: str, incident: int, view: str) -> Response:
+    """What each rank did until the incident was found, or who waited for whom then. Raises
+    `Problem` (404) where there is no such picture."""
+    job = await asked.facts.job(name)
+    draws: dict[str, Callable[[dict[str, Any]], Callable[..., str]]] = {
+        "timeline": lambda told: partial(timeline_svg.drawn, told, None),
+        "view3d": lambda told: partial(grid_svg.drawn, ended.grid_of(told, job)),
+    }
+    if view not in draws:
+        raise not_found("picture", view, draws)
     async with asked.request.app.state.endings.one:
         past = await asked.facts.spans_until(name, incident)
-        answer = await to_thread(past.answer)
-    return await drawn(asked, partial(timeline_svg.drawn, answer, None))
+        draw = await to_thread(lambda: draws[view](past.answer()))
+    return await drawn(asked, draw)
 
 
 async def perfetto(asked: Asked, name: str, incident: int | None = None) -> Response:

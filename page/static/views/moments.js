@@ -53,7 +53,46 @@ export function ranksOf(answer) {
   const ranks = [...byRank].sort((one, other) => one[0] - other[0]).map(([rank, spans]) => rowOf(rank, spans, answer));
   locate(ranks);
   const steps = ranks.map((row) => row.step);
-  return { job: answer.job, step: steps.length ? Math.min(...steps) : 0, ranks, racks: {}, nothing: "No spans are kept of that time." };
+  return { job: answer.job, step: steps.length ? Math.min(...steps) : 0, ranks, racks: {}, nothing: "No spans are kept of that time.", ...waitsOf(answer.spans) };
+}
+
+const MOST_ENDS = 8;
+const endOf = (span) => (span.start_s ?? 0) + (span.took_s ?? 0);
+const waitsIn = (span) => span.ended === false && (span.waited_s ?? 0) > 1;
+const ascending = (ranks) => [...ranks].sort((one, other) => one - other);
+
+/** Who waits for whom: for those of a collective's group that have not come to it. */
+export function waitsOf(spans) {
+  const last = new Map();
+  const came = new Map();
+  for (const span of spans) {
+    if (!last.has(span.rank) || endOf(span) > endOf(last.get(span.rank))) last.set(span.rank, span);
+    if (!span.group || !span.number) continue;
+    const key = `${span.attempt ?? 1} ${span.group}`;
+    if (!came.has(key)) came.set(key, new Map());
+    const group = came.get(key);
+    group.set(span.rank, Math.max(span.number, group.get(span.rank) ?? 0));
+  }
+  const places = new Map();
+  for (const rank of ascending(last.keys())) {
+    const span = last.get(rank);
+    if (!waitsIn(span) || !span.group || !span.number) continue;
+    const group = `${span.attempt ?? 1} ${span.group}`;
+    const place = `${group} ${span.number} ${span.name}`;
+    if (!places.has(place)) places.set(place, { group, number: span.number, where: `${span.name} #${span.number}`, waiting: [] });
+    places.get(place).waiting.push(rank);
+  }
+  const waits = [...places.values()].map(({ group, number, where, waiting }) => ({
+    where,
+    waiting,
+    lacking: ascending([...came.get(group)].filter(([, most]) => most < number).map(([rank]) => rank)),
+  }));
+  const waiting = new Set(waits.flatMap((wait) => wait.waiting));
+  const lacking = new Set(waits.flatMap((wait) => wait.lacking).filter((rank) => !waiting.has(rank)));
+  const ends = ascending(lacking).slice(0, MOST_ENDS);
+  const many = `${waiting.size} rank${waiting.size > 1 ? "s" : ""}`;
+  const why = ends.length ? [`by traces the waits of ${many} end at rank${ends.length > 1 ? "s" : ""} ${ends.join(", ")}`] : [];
+  return { waits, ends, why };
 }
 
 function rowOf(rank, spans, answer) {
@@ -69,12 +108,13 @@ function rowOf(rank, spans, answer) {
   const took = steps.reduce((sum, span) => sum + (span.took_s ?? 0), 0) / count;
   const end = Math.max(...spans.map((span) => (span.start_s ?? 0) + (span.took_s ?? 0)));
   const last = spans.find((span) => (span.start_s ?? 0) + (span.took_s ?? 0) === end);
-  const waiting = last.ended === false && (last.waited_s ?? 0) > 1;
+  const waiting = waitsIn(last);
+  const stopped = last.ended === false && last.name === "stopped";
   const row = {
     rank,
     node: spans[0].node,
     step: Math.max(...spans.map((span) => span.step ?? 0)),
-    state: waiting ? "waits" : end < answer.to_s - 1 ? "still" : "runs",
+    state: waiting ? "waits" : stopped ? "stopped" : end < answer.to_s - 1 ? "still" : "runs",
     still_s: Math.max(0, waiting ? last.waited_s : answer.to_s - end),
   };
   if (steps.length) {

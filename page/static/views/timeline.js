@@ -64,7 +64,7 @@ class Timeline {
     this.found = timelineOf(answer, ranks);
     this.shares = null;
     const { lines, fromS, toS, leftOut, says } = this.found;
-    const parts = [`${lines.length} ranks, ${fromS.toFixed(1)} s to ${toS.toFixed(1)} s`];
+    const parts = [`${lines.length} rank${lines.length === 1 ? "" : "s"}, ${fromS.toFixed(1)} s to ${toS.toFixed(1)} s`];
     if (leftOut) parts.push(`${leftOut.toLocaleString("en")} are left out`);
     if (answer.dropped) parts.push(`${answer.dropped.toLocaleString("en")} spans were dropped`);
     const errors = Object.values(answer.clock_error_s ?? {});

@@ -49,7 +49,8 @@ class View3d {
       const then = await past(this.job, ago);
       const states = new Map(then.ranks.map((row) => [row.rank, row.state]));
       const ranks = this.now.ranks.map((each) => ({ ...each, state: states.get(each.rank) ?? "unseen", verdict: "" }));
-      this.set({ ...this.now, ranks, waits: [], ends: [], why: [] });
+      const { waits, ends, why } = then;
+      this.set({ ...this.now, ranks, waits, ends, why });
     } catch (error) {
       put(this.head, error.status === 404 ? "No traces are kept of that time." : error.message);
     }
