@@ -190,6 +190,10 @@ ENDS = {
     ),
     "too many files": (
         ended("OSError: [Errno 24] Too many open files"),
+        (RAISED, Origin.USER, Sure.LIKELY),
+    ),
+    "too many files of all processes": (
+        ended("OSError: [Errno 23] Too many open files in system"),
         (RAISED, Origin.HOST, Sure.NOT_SURE),
     ),
     "what it imports": (
