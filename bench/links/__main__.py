@@ -14,11 +14,15 @@ def record(
     phases: Annotated[list[str] | None, typer.Argument(help="PHASE:SECONDS, in order.")] = None,
     nodes: int = 4,
     numbers: Annotated[int, typer.Option(help="Of a gradient, 4 bytes each.")] = 1_000_000,
+    everywhere: Annotated[
+        bool, typer.Option(help="Each node sends to each, not to the next.")
+    ] = False,
 ) -> None:
     """Train over good and bad links and write down what was told."""
     from holdfast.bench.links import record as recorder
 
-    recorder.record(path, phases or list(recorder.USUAL), nodes=nodes, numbers=numbers)
+    command = recorder.EVERYWHERE if everywhere else ["python", "train.py", str(numbers)]
+    recorder.record(path, phases or list(recorder.USUAL), nodes=nodes, command=command)
 
 
 @app.command()

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,14 @@ import msgspec
 from holdfast.daemon.samplers.flows import EVERY_S, Flows
 from holdfast.keeper.state import KeeperState, NodeRecord
 from holdfast.lab.chaos import target
-from holdfast.lab.chaos.injectors.loss import program
+from holdfast.lab.chaos.injectors.loss import lose
 from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator.inside import in_node, in_switch
 
 JOB = "links"
 STARTS_S = 120.0
+LOST = 0.02
+"""Share of packets."""
 USUAL = (
     *("good:60", "slow:40", "good:30", "sends:40", "good:30", "loses:40"),
     *("good:30", "late:40", "good:30", "busy:40"),
@@ -42,17 +45,22 @@ while True:
     optimizer.step()
     optimizer.zero_grad()
 """
+EVERYWHERE = [
+    *("python", "-m", "holdfast.workload.main", "--steps", "1000000"),
+    *("--hidden", "256", "--tp", "1", "--pp", "1", "--dp", "4"),
+]
+"""The built-in workload, which reduces by all-to-all, and clips by a ring."""
 SPIN = "while True: pass"
 NEIGHBOURS = 3
 """Processes that spin while it is busy, each in a session of its own: Linux shares by session."""
 
 
-def record(path: Path, phases: list[str], *, nodes: int, numbers: int) -> None:
+def record(path: Path, phases: list[str], *, nodes: int, command: list[str]) -> None:
     with tempfile.TemporaryDirectory(prefix="holdfast-links-") as made, path.open("w") as file:
         folder = Path(made)
         (folder / "train.py").write_text(TRAIN)
         with Lab(folder / "lab", nodes=nodes) as lab:
-            _start(lab, folder, nodes, numbers)
+            _start(lab, folder, nodes, command)
             for row in _watched(lab, [(name, float(s)) for name, s in map(_split, phases)]):
                 print(json.dumps(row), file=file, flush=True)
 
@@ -62,11 +70,11 @@ def _split(phase: str) -> tuple[str, str]:
     return name, seconds
 
 
-def _start(lab: Lab, folder: Path, nodes: int, numbers: int) -> None:
+def _start(lab: Lab, folder: Path, nodes: int, command: list[str]) -> None:
     spec = {
         "nodes": nodes,
         "ranksPerNode": 1,
-        "command": ["python", "train.py", str(numbers)],
+        "command": command,
         "workdir": str(folder),
     }
     kind = {"apiVersion": "holdfast.dev/v1alpha1", "kind": "TrainingJob"}
@@ -172,18 +180,22 @@ def _late(state: KeeperState, node: NodeRecord) -> None:
 
 
 def _loses(state: KeeperState, node: NodeRecord) -> None:
-    """A fiftieth of what comes in: what it does not send its own kernel knows of."""
-    in_node(state, node, "tc", "qdisc", "add", "dev", node.interface, "clsact")
-    attach = ("tc", "filter", "add", "dev", node.interface, "ingress", "bpf", "da", "bytecode")
-    in_node(state, node, *attach, program(0.02))
+    """A fiftieth of what comes in."""
+    lose(partial(in_node, state, node), node.interface, LOST)
+
+
+def _loses_both(state: KeeperState, node: NodeRecord) -> None:
+    """And of what it sends, on the way: its own kernel does not know of it."""
+    _loses(state, node)
+    lose(partial(in_switch, state), node.switch_interface, LOST)
 
 
 def _mend(state: KeeperState, node: NodeRecord) -> None:
     for what in ("root", "clsact"):
         with suppress(subprocess.CalledProcessError):  # it was not there
             in_node(state, node, "tc", "qdisc", "del", "dev", node.interface, what)
-    with suppress(subprocess.CalledProcessError):
-        in_switch(state, "tc", "qdisc", "del", "dev", node.switch_interface, "root")
+        with suppress(subprocess.CalledProcessError):
+            in_switch(state, "tc", "qdisc", "del", "dev", node.switch_interface, what)
 
 
 SPOILS: dict[str, Callable[[KeeperState, NodeRecord], None]] = {
@@ -192,4 +204,5 @@ SPOILS: dict[str, Callable[[KeeperState, NodeRecord], None]] = {
     "sends": _sends,
     "late": _late,
     "loses": _loses,
+    "loses-both": _loses_both,
 }

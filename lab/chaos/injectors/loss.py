@@ -36,8 +36,8 @@ def packets_lost(share: float) -> Injector:
         node, state = rng.choice(target.hosts_of(lab, job)), target.cluster(lab)
         at_s = time.time()
         try:
-            _lose(partial(in_node, state, node), node.interface, share)
-            _lose(partial(in_switch, state), node.switch_interface, share)
+            lose(partial(in_node, state, node), node.interface, share)
+            lose(partial(in_switch, state), node.switch_interface, share)
         except subprocess.CalledProcessError as error:
             raise NotPossible(f"this kernel takes no such filter: {error.cmd}") from error
         said = f"{share:.0%} of the packets of {node.name} are lost, each way"
@@ -46,7 +46,7 @@ def packets_lost(share: float) -> Injector:
     return do
 
 
-def _lose(run: Callable[..., str], device: str, share: float) -> None:
+def lose(run: Callable[..., str], device: str, share: float) -> None:
     """Of what comes in there. Raises `CalledProcessError`."""
     run("tc", "qdisc", "add", "dev", device, "clsact")
     run("tc", "filter", "add", "dev", device, "ingress", "bpf", "da", "bytecode", program(share))
