@@ -31,6 +31,8 @@ SLOWER, SLOWER_AT_ONCE = 3.0, 5.0
 """So many times slower than others and than before; than others, whatever was before."""
 SAME_WORK = 0.7
 """Of the usual bytes a step, below which the script does something else, as an evaluation does."""
+SAMPLED = 64
+"""Flows that others are compared with, at most: there are jobs with tens of thousands."""
 ALIKE = 8.0
 """Flows whose bytes are that many times others' are of another kind, and not compared at once."""
 SEGMENTS, LOST, LOST_TIMES = 5_000, 0.01, 5.0
@@ -45,7 +47,8 @@ class Links(msgspec.Struct):
     step: int | None = None
     began_s: float = 0.0
     nodes: dict[str, Told] = {}
-    usual: dict[Pair, list[Moved]] = {}
+    usual: dict[Pair, Moved] = {}
+    learning: dict[Pair, list[Moved]] = {}
     bad: dict[Pair, int] = {}  # windows in a row
     told: set[slow_links_words.Culprit] = set()
     earlier: bool = False  # an attempt, or a driver, before told of one, and nobody took it back
@@ -88,8 +91,7 @@ class SlowLinks(Detector):
 
 def judge(links: Links, moved: Mapping[Pair, Moved], job: JobSeen) -> Iterator[Finding]:
     """What a whole window tells."""
-    slow = {pair for pair in moved if _is_slow(links, moved, pair)}
-    lost = {pair for pair in moved if _is_lost(moved, pair)}
+    slow, lost = _bad(links, moved)
     _learn(links, moved, slow | lost)
     links.bad = {pair: links.bad.get(pair, 0) + 1 for pair in slow | lost}
     if max(links.bad.values(), default=0) >= IN_A_ROW:
@@ -97,6 +99,28 @@ def judge(links: Links, moved: Mapping[Pair, Moved], job: JobSeen) -> Iterator[F
     if moved and not links.bad and (links.told or links.earlier):
         links.told, links.earlier = set(), False
         yield slow_links_words.well(job.expected)
+
+
+def _bad(links: Links, moved: Mapping[Pair, Moved]) -> tuple[set[Pair], set[Pair]]:
+    """Flows that are slow, and those that lose packets."""
+    some = {pair: moved[pair] for pair in list(moved)[:: -(-len(moved) // SAMPLED) or 1]}
+    top = max((each.rate for each in some.values()), default=0.0)
+    slow, lost = set[Pair](), set[Pair]()
+    for pair, now in moved.items():
+        before = links.usual.get(pair)
+        best = max(top, before.rate) if before is not None else top
+        may_be = now.busy >= BUSY and now.rate * SLOWER <= best  # asked first, for it costs little
+        if may_be and _is_slow(now, _others(some, pair), before):
+            slow.add(pair)
+        if now.segments >= SEGMENTS and now.lost >= LOST and _loses(now, _others(some, pair)):
+            lost.add(pair)
+    return slow, lost
+
+
+def _others(some: Mapping[Pair, Moved], pair: Pair) -> list[Moved]:
+    """Flows of other nodes, where there are some: of a bad link all flows are bad."""
+    apart = [each for other, each in some.items() if not set(other) & set(pair)]
+    return apart or [each for other, each in some.items() if other != pair]
 
 
 def _found(
@@ -109,7 +133,7 @@ def _found(
     for culprit, pairs in slow_links_words.culprits(bad, moved):
         if not _is_told(links, culprit):
             links.told.add(culprit)
-            usual = {pair: _usual(links, pair) for pair in pairs}
+            usual = {pair: links.usual.get(pair) for pair in pairs}
             yield slow_links_words.told(culprit, pairs, moved, usual, pairs & slow, job.expected)
 
 
@@ -118,11 +142,7 @@ def _is_told(links: Links, culprit: slow_links_words.Culprit) -> bool:
     return any(set(told) <= set(culprit) for told in links.told)
 
 
-def _is_slow(links: Links, moved: Mapping[Pair, Moved], pair: Pair) -> bool:
-    now, before = moved[pair], _usual(links, pair)
-    if now.busy < BUSY:
-        return False
-    others = _others(moved, pair)
+def _is_slow(now: Moved, others: list[Moved], before: Moved | None) -> bool:
     alike = [each.rate for each in others if _are_alike(now, each)]
     if alike and now.rate * SLOWER_AT_ONCE <= median_high(alike):
         return True
@@ -133,17 +153,7 @@ def _is_slow(links: Links, moved: Mapping[Pair, Moved], pair: Pair) -> bool:
     return now.step_bytes >= SAME_WORK * before.step_bytes and not less
 
 
-def _others(moved: Mapping[Pair, Moved], pair: Pair) -> list[Moved]:
-    """Flows of other nodes, where there are some: of a bad link all flows are bad."""
-    apart = [each for other, each in moved.items() if not set(other) & set(pair)]
-    return apart or [each for other, each in moved.items() if other != pair]
-
-
-def _is_lost(moved: Mapping[Pair, Moved], pair: Pair) -> bool:
-    now = moved[pair]
-    if now.segments < SEGMENTS or now.lost < LOST:
-        return False
-    others = _others(moved, pair)
+def _loses(now: Moved, others: list[Moved]) -> bool:
     sent, resent = sum(each.segments for each in others), sum(each.resent for each in others)
     return now.resent * sent >= LOST_TIMES * resent * now.segments
 
@@ -153,14 +163,9 @@ def _are_alike(one: Moved, other: Moved) -> bool:
 
 
 def _learn(links: Links, moved: Mapping[Pair, Moved], bad: set[Pair]) -> None:
-    for pair, now in moved.items():
-        known = links.usual.setdefault(pair, [])
-        if len(known) < LEARNED and pair not in bad:
-            known.append(now)
-
-
-def _usual(links: Links, pair: Pair) -> Moved | None:
-    known = links.usual.get(pair, [])
-    return (
-        sorted(known, key=lambda each: each.rate)[LEARNED // 2] if len(known) == LEARNED else None
-    )
+    for pair in moved.keys() - links.usual.keys() - bad:
+        known = links.learning.setdefault(pair, [])
+        known.append(moved[pair])
+        if len(known) == LEARNED:
+            links.usual[pair] = sorted(known, key=lambda each: each.rate)[LEARNED // 2]
+            del links.learning[pair]
