@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from statistics import median
 
 from holdfast.driver.watch.flows import Moved, Pair
 from holdfast.driver.watch.model import Expectation, evidence
@@ -38,7 +39,8 @@ def told(
 ) -> Finding:
     """`slow`: those of `pairs` that are; the others lose packets."""
     worst = max(slow or pairs, key=lambda pair: moved[pair].busy if slow else moved[pair].lost)
-    how = _slow(moved[worst], usual[worst]) if slow else _lost(worst, moved[worst])
+    others = [each.rate for pair, each in moved.items() if not set(culprit) & set(pair)]
+    how = _slow(moved[worst], usual[worst], others) if slow else _lost(worst, moved[worst])
     return Finding(
         kind=Kind.LINK_SLOW,
         weight=Weight.REPORT,
@@ -56,13 +58,12 @@ def _link(culprit: Culprit) -> str:
     return f"the link between {culprit[0]} and {culprit[1]}"
 
 
-def _slow(now: Moved, before: Moved | None) -> str:
-    if before is None:
-        return f"holds the job up since the attempt began: {_mb(now.rate)} while it sends"
-    steps = f"a step takes {_s(now.step_s)}, and before {_s(before.step_s)}"
-    return (
-        f"holds the job up: {_mb(now.rate)} while it sends, and before {_mb(before.rate)}; {steps}"
-    )
+def _slow(now: Moved, before: Moved | None, others: list[float]) -> str:
+    told = f"holds the job up: {_mb(now.rate)} while it sends"
+    if before is not None:
+        steps = f"a step takes {_s(now.step_s)}, and before {_s(before.step_s)}"
+        return f"{told}, and before {_mb(before.rate)}; {steps}"
+    return f"{told}, and others {_mb(median(others))}" if others else told
 
 
 def _lost(pair: Pair, now: Moved) -> str:

@@ -5,7 +5,8 @@ from pathlib import Path
 from holdfast.bench.links import trace
 from holdfast.protocol.faults import Kind
 
-TRACE = Path(__file__).with_name("traces") / "links.jsonl.xz"
+TRACES = Path(__file__).with_name("traces")
+TRACE, EVERYWHERE = TRACES / "links.jsonl.xz", TRACES / "links_everywhere.jsonl.xz"
 SPOILED = {"slow", "sends", "loses", "late"}
 
 
@@ -22,3 +23,13 @@ def test_each_bad_link_is_told_with_its_node_and_each_is_taken_back() -> None:
 def test_good_links_of_a_busy_machine_are_not_told() -> None:
     beats = [beat for beat in trace.read(TRACE) if beat.phase in ("good", "busy")]
     assert list(trace.told(beats)) == []
+
+
+def test_where_each_node_sends_to_each_the_same_node_is_named() -> None:
+    found = [(phase, each.kind, each.node) for _, phase, each in trace.told(trace.read(EVERYWHERE))]
+    assert found == [
+        ("slow", Kind.LINK_SLOW, "node-2"),
+        ("good", Kind.LINK_WELL, None),
+        ("loses-both", Kind.LINK_SLOW, "node-2"),
+        ("good", Kind.LINK_WELL, None),
+    ]
