@@ -5,14 +5,16 @@ good link that is a small share of the time, whatever the job sends. RDMA and NV
 books. Must not judge.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from holdfast.daemon.samplers import sockets
 from holdfast.daemon.samplers.sockets import Connection
 from holdfast.protocol.messages import Flow
 
-EVERY_S = 5.0
-"""Between two looks: a node with thousands of connections takes some milliseconds for one."""
+EVERY_S, SHARE = 5.0, 200
+"""Between two looks: 200 times as long as one takes, and 5 s at least: a node with thousands of
+connections takes some milliseconds, and one with a hundred thousand half a second."""
 MOST = 16
 """Flows in a heartbeat, the busiest: in a ring there are two, among all nodes thousands."""
 UNREADABLE = ("TCP connections: this kernel does not tell of them by sock_diag",)
@@ -25,7 +27,7 @@ class Flows:
 
     def __init__(self, pids: Callable[[], Sequence[int]]) -> None:
         self._pids = pids
-        self._asked_s = float("-inf")
+        self._next_s = float("-inf")
         self._seen: dict[int, Connection | None] = {}  # by cookie; None: no rank's
         self._flows: dict[Ends, Flow] = {}
         self._whose: set[int] = set()  # pids that were asked for their connections
@@ -33,9 +35,14 @@ class Flows:
 
     def sample(self, now: float) -> tuple[Flow, ...]:
         """The flows in which anything moved; none between two looks, and where none can be had."""
-        if now - self._asked_s < EVERY_S:
+        if now < self._next_s:
             return ()
-        self._asked_s = now
+        began_s = time.perf_counter()
+        told = self._look()
+        self._next_s = now + max(EVERY_S, SHARE * (time.perf_counter() - began_s))
+        return told
+
+    def _look(self) -> tuple[Flow, ...]:
         pids = set(self._pids())
         if not pids:
             self._seen, self._flows = {}, {}

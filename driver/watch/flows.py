@@ -24,8 +24,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     segments: int
     resent: int
     rtt_s: float
-    steps: int
-    window_s: float
+    steps: float
+    window_s: float  # between two looks of its daemon
 
     @property
     def rate(self) -> float:
@@ -55,7 +55,9 @@ class Told(msgspec.Struct):
     """Of one node: what its daemon told last. Written in place."""
 
     incarnation: str
+    at_s: float = 0.0  # on the daemon's clock
     flows: dict[_Ends, Flow] = {}
+    base_s: float = 0.0
     base: dict[_Ends, Flow] = {}  # as it was when the window began
 
 
@@ -63,7 +65,8 @@ def hear(nodes: dict[str, Told], beat: Heartbeat) -> None:
     """A daemon that began anew counts from nothing, and so does one whose ranks were others."""
     told = nodes.get(beat.node)
     if told is None or told.incarnation != beat.incarnation or _began_anew(told, beat):
-        told = nodes[beat.node] = Told(beat.incarnation)
+        told = nodes[beat.node] = Told(beat.incarnation, base_s=beat.uptime_s)
+    told.at_s = beat.uptime_s
     for flow in beat.flows:
         ends = flow.local, flow.remote
         told.flows[ends] = flow
@@ -75,28 +78,29 @@ def _began_anew(told: Told, beat: Heartbeat) -> bool:
     return any(last is not None and each.sent_bytes < last.sent_bytes for last, each in known)
 
 
-def window(nodes: dict[str, Told], steps: int, window_s: float) -> dict[Pair, Moved]:
-    """What moved since the window began; the next one begins."""
+def window(nodes: dict[str, Told], steps_per_s: float) -> dict[Pair, Moved]:
+    """What moved since the window began, as each daemon looked; the next one begins."""
     owners = {local: name for name, told in nodes.items() for local, _ in told.flows}
     found: dict[Pair, Moved] = {}
     for name, told in nodes.items():
         for ends, flow in told.flows.items():
             to, base = owners.get(ends[1], name), told.base[ends]
-            if to != name and flow.sent_bytes - base.sent_bytes >= LEAST_BYTES:
-                moved = _between(base, flow, steps, window_s)
+            news = told.at_s > told.base_s and flow.sent_bytes - base.sent_bytes >= LEAST_BYTES
+            if to != name and news:
+                moved = _between(base, flow, steps_per_s, told.at_s - told.base_s)
                 found[name, to] = _together(found.get((name, to)), moved)
-        told.base = dict(told.flows)
+        told.base, told.base_s = dict(told.flows), told.at_s
     return found
 
 
-def _between(base: Flow, flow: Flow, steps: int, window_s: float) -> Moved:
+def _between(base: Flow, flow: Flow, steps_per_s: float, window_s: float) -> Moved:
     return Moved(
         sent_bytes=flow.sent_bytes - base.sent_bytes,
         busy_s=flow.busy_s - base.busy_s,
         segments=flow.segments - base.segments,
         resent=flow.resent - base.resent,
         rtt_s=flow.rtt_s,
-        steps=steps,
+        steps=steps_per_s * window_s,
         window_s=window_s,
     )
 

@@ -72,7 +72,7 @@ class SlowLinks(Detector):
             return ()
         took_s, before = context.now - links.began_s, links.step
         links.began_s, links.step = context.now, step
-        moved = flows.window(links.nodes, max(1, step - (before or 0)), took_s)
+        moved = flows.window(links.nodes, max(1, step - (before or 0)) / took_s)
         return tuple(judge(links, moved, job)) if before is not None else ()
 
     def _of(self, job: JobSeen, context: Context) -> Links:

@@ -75,8 +75,8 @@ class Ring:
             segments=int(sums[2]),
             resent=int(sums[3]),
         )
-        fields: dict[str, Any] = {"node": pair[0], "incarnation": self.incarnation, "uptime_s": 1.0}
-        return Heartbeat(**fields, sequence=1, flows=(flow,))
+        fields: dict[str, Any] = {"node": pair[0], "incarnation": self.incarnation}
+        return Heartbeat(**fields, uptime_s=self.now, sequence=1, flows=(flow,))
 
     def node_is_slow(self, node: str, rate: float = 10 * MB) -> None:
         self.rate = lambda pair: rate if node in pair else 400 * MB
