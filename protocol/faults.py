@@ -28,6 +28,7 @@ class Kind(StrEnum):
     LINK_DOWN = "link-down"  # 17
     UNREACHABLE = "unreachable"  # 19: two nodes cannot reach each other, and the driver hears both
     COUNTERS = "counters"  # 18: alert only
+    BUS_NARROW = "bus-narrow"  # 20: a device has fewer lanes of PCIe than it should; report only
     KERNEL_FAULT = "kernel-fault"  # 29, 31: of hardware, in the kernel log or by its driver's word
     LOG_KEYWORD = "log-keyword"  # 30: report only
     DISK_FULL = "disk-full"  # 21

@@ -450,6 +450,7 @@ class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     sent_bytes_per_s: float = 0.0
     received_bytes_per_s: float = 0.0
     errors_per_s: float = 0.0
+    lanes: int | None = None  # of PCIe, that it has now
 
 
 class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -514,6 +515,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     uncorrected_errors: int | None = None  # of its memory, since its driver was loaded
     remap_failed: bool = False  # no row is left that could stand in for a bad one
     recovery: str = ""  # what its driver wants done: "reset", "reboot", …
+    lanes: int | None = None  # of PCIe, that it has now
 
 
 class NcclRank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

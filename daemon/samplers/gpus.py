@@ -109,6 +109,7 @@ class Tree:
             uncorrected_errors=self._files.number(folder / "uncorrected_errors"),
             remap_failed=self._is(folder / "remap_failed"),
             recovery=self._files.text(folder / "recovery") or "",
+            lanes=self._files.number(folder / "lanes"),
         )
 
     def _is(self, file: Path) -> bool:
@@ -191,6 +192,7 @@ def _figures(nvml: Any, index: int, handle: Any) -> Gpu:
         recovery=_recovery(
             ask("nvmlDeviceGetFieldValues", [nvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])
         ),
+        lanes=ask("nvmlDeviceGetCurrPcieLinkWidth"),
     )
 
 

@@ -68,6 +68,7 @@ class Nics:
             sent_bytes_per_s=rates["tx_bytes"],
             received_bytes_per_s=rates["rx_bytes"],
             errors_per_s=rates["tx_errors"] + rates["rx_errors"],
+            lanes=self._lanes(folder),
         )
 
     def _port(self, folder: Path, now: float) -> NicRates:
@@ -84,7 +85,12 @@ class Nics:
             received_bytes_per_s=data[1],
             errors_per_s=sum(rates.values()),
             downs=counts.get(DOWNED),
+            lanes=self._lanes(folder.parents[1]),
         )
+
+    def _lanes(self, device: Path) -> int | None:
+        """Of its bus, now; 0 is said of a device that is asleep, or has none."""
+        return self._files.number(device / "device" / "current_link_width") or None
 
     def _carries(self, folder: Path) -> bool:
         return self._link(folder / "carrier", lambda text: text == "1")

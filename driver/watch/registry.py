@@ -11,6 +11,7 @@ from holdfast.driver.watch.hardware import BadLinks, BrokenGpus, HostPressure
 from holdfast.driver.watch.logs import KernelFaults, LogLines
 from holdfast.driver.watch.losses import BadLosses
 from holdfast.driver.watch.meeting_away import AwayMeetings
+from holdfast.driver.watch.narrow_bus import NarrowBuses
 from holdfast.driver.watch.nccl import NcclWords
 from holdfast.driver.watch.pair_unreachable import UnreachablePairs
 from holdfast.driver.watch.replicas_unlike import UnlikeReplicas
@@ -35,6 +36,7 @@ def detectors() -> tuple[Detector, ...]:
         BadLinks(),
         LogLines(),
         BrokenGpus(),
+        NarrowBuses(),
         SilentNodes(),
         UnreachablePairs(),
         SlowRanks(),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from holdfast.keeper.state import NodeRecord
 from holdfast.kit.files import write_atomic
 
-DEVICE = "emulated0"
+DEVICE, LANES = "emulated0", 16
 SIOCGIFFLAGS = 0x8913  # netdevice(7)
 IFF_UP, IFF_RUNNING = 0x1, 0x40
 
@@ -99,6 +99,7 @@ def files(interface: str, link: Link) -> dict[str, str]:
         f"{port}/hw_counters/lifespan": 10,
         f"{port}/state": "4: ACTIVE" if link.up else "1: DOWN",
         f"{port}/phys_state": "5: LinkUp" if link.up else "3: Disabled",
+        f"infiniband/{DEVICE}/device/current_link_width": LANES,
         f"{net}/carrier": int(link.up),
         f"{net}/carrier_changes": link.carrier_changes,
         f"{net}/operstate": "up" if link.up else "down",

@@ -16,6 +16,7 @@ WELL: dict[str, int | str] = {
     "uncorrected_errors": 0,
     "remap_failed": 0,
     "recovery": "",
+    "lanes": 16,
 }
 
 

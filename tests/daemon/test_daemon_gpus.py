@@ -78,6 +78,7 @@ def library(figures: dict[str, Any], *, absent: bool = False) -> ModuleType:
         nvmlDeviceGetTotalEccErrors=ask("errors"),
         nvmlDeviceGetRemappedRows=ask("rows"),
         nvmlDeviceGetCurrentClocksEventReasons=ask("reasons"),
+        nvmlDeviceGetCurrPcieLinkWidth=ask("lanes"),
         nvmlDeviceGetFieldValues=lambda *_: recovery if "action" in figures else ask("action")(),
     )
     return nvml
@@ -100,9 +101,13 @@ def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return made
 
 
-HEALTHY = {"celsius": 42, "errors": 0, "rows": (0, 0, 0, 0), "reasons": 0x1, "action": 0}
+HEALTHY = {
+    **{"celsius": 42, "errors": 0, "rows": (0, 0, 0, 0), "reasons": 0x1, "action": 0},
+    "lanes": 16,
+}
 SAID: dict[str, tuple[dict[str, Any], dict[str, int | str], Gpu]] = {
-    "well": (HEALTHY, WELL, Gpu(index=0, celsius=42, uncorrected_errors=0)),
+    "well": (HEALTHY, WELL, Gpu(index=0, celsius=42, uncorrected_errors=0, lanes=16)),
+    "narrow": ({"lanes": 4}, {"lanes": 4}, Gpu(index=0, lanes=4)),
     "a GPU that tells nothing": ({}, {"lost": 0}, Gpu(index=0)),
     "lost": ({"lost": True}, {"lost": 1}, Gpu(index=0, lost=True)),
     "hot": (

@@ -66,6 +66,15 @@ def test_rdma_counters_are_octets_by_four_and_what_is_not_there_is_zero(tmp_path
     assert seen.errors_per_s == 3.0
 
 
+def test_lanes_are_those_of_the_device_s_bus(tmp_path: Path) -> None:
+    put(tmp_path, "class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE")
+    put(tmp_path, "class/infiniband/mlx5_0/device/current_link_width", 8)
+    put(tmp_path, "class/net/eth0/carrier", 1)
+    put(tmp_path, "class/net/eth1/device/current_link_width", 0)
+    lanes = {nic.name: nic.lanes for nic in Nics(tmp_path).sample(1.0)}
+    assert lanes == {"eth0": None, "eth1": None, "mlx5_0/1": 8}
+
+
 def test_the_machines_own_tree_can_be_read() -> None:
     nics = Nics(Path("/sys"))
     nics.sample(0.0)

@@ -28,6 +28,7 @@ def test_the_driver_tells_of_the_gpu(tmp_path: Path) -> None:
     assert first.celsius is not None
     assert 10 < first.celsius < 100
     assert first.uncorrected_errors == 0
+    assert first.lanes is None or first.lanes in (1, 2, 4, 8, 16)
 
 
 def test_the_product_of_a_gpu_is_right_to_the_bit_and_its_speed_is_told() -> None:

@@ -41,6 +41,7 @@ _OF_KIND: dict[Kind, Sign] = {
     Kind.COLLECTIVE_MISMATCH: Sign(_O.USER, _S.LIKELY, "ranks disagree on what comes next"),
     Kind.LINK_DOWN: Sign(_O.NETWORK, _S.SURE, "the link of a node went down"),
     Kind.UNREACHABLE: Sign(_O.NETWORK, _S.SURE, "nodes that are heard do not reach each other"),
+    Kind.BUS_NARROW: Sign(_O.HOST, _S.LIKELY, "a device has fewer lanes of PCIe than it should"),
     Kind.COUNTERS: Sign(_O.NETWORK, _S.LIKELY, "error counters of a link rise"),
     Kind.SILENT_CORRUPTION: Sign(
         _O.HOST, _S.NOT_SURE, "replicas that were equal differ: a processor, or memory"

@@ -11,7 +11,7 @@ from holdfast.lab.chaos import target
 from holdfast.lab.chaos.injectors import Done, Injector
 from holdfast.lab.cluster import Lab
 from holdfast.lab.emulator import gpus
-from holdfast.lab.emulator.counters import DEVICE
+from holdfast.lab.emulator.counters import DEVICE, LANES
 from holdfast.lab.emulator.inside import NotPossible, in_switch, path_in
 from holdfast.lab.emulator.namespaces import Kind
 
@@ -55,6 +55,15 @@ def errors_counted(lab: Lab, job: str, rng: Random) -> Done:
     port = f"sys/class/infiniband/{DEVICE}/ports/1/counters"
     (_scratch(lab, node) / port / "symbol_error").write_text(f"{ERRORS}\n")
     return Done(said=f"{ERRORS} symbol errors on {node.name}", node=node.name, at_s=at_s)
+
+
+def bus_narrow(lab: Lab, job: str, rng: Random) -> Done:
+    """A NIC has half of its lanes of PCIe, as after a reset, and nothing else is wrong."""
+    node, at_s = rng.choice(target.hosts_of(lab, job)), time.time()
+    device = f"sys/class/infiniband/{DEVICE}/device"
+    (_scratch(lab, node) / device / "current_link_width").write_text(f"{LANES // 2}\n")
+    said = f"{DEVICE} of {node.name} has {LANES // 2} lanes"
+    return Done(said=said, node=node.name, at_s=at_s)
 
 
 def link_flaps(times: int, down_s: float = DOWN_S) -> Injector:

@@ -66,6 +66,14 @@ ROWS: tuple[Scenario, ...] = (
     ),
     Scenario(
         20,
+        "bus-narrow",
+        "a NIC has half of its lanes of PCIe, as after a reset",
+        hardware.bus_narrow,
+        replace(TOLD, reports="bus-narrow"),
+        needs_links=True,
+    ),
+    Scenario(
+        20,
         "pcie-errors",
         "the kernel of a node corrects errors of PCIe",
         _says("pcieport 0000:17:01.0: AER: Corrected error received: 0000:3b:00.0"),
