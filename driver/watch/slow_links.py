@@ -88,6 +88,13 @@ class SlowLinks(Detector):
     def drop(self, job: str) -> None:
         self._links.pop(job, None)
 
+    def gone(self, node: str) -> None:
+        for links in self._links.values():
+            links.nodes.pop(node, None)
+            for known in (links.usual, links.learning, links.bad):
+                for pair in [pair for pair in known if node in pair]:
+                    del known[pair]
+
 
 def judge(links: Links, moved: Mapping[Pair, Moved], job: JobSeen) -> Iterator[Finding]:
     """What a whole window tells."""

@@ -83,6 +83,13 @@ def test_who_holds_its_peers_up_is_told_as_long_as_it_does(
     assert status.slow({"phase": "Succeeded"}, reports) == []
 
 
+def test_a_link_that_holds_the_job_up_is_told_until_none_does() -> None:
+    slow = {"kind": "link-slow", "node": "a", "rank": None, "summary": "the link of a holds it up"}
+    well = {"kind": "link-well", "node": None, "rank": None, "summary": "no link does any more"}
+    assert lines_of(status.links({"phase": "Running"}, [slow])) == [f"link    {slow['summary']}"]
+    assert status.links({"phase": "Running"}, [slow, well]) == []
+
+
 def test_an_attempt_is_told_with_its_version_and_layout() -> None:
     layout = {"number": 2, "nodes": 4}
     job: dict[str, Any] = {"attempt": 3, "version": 1, "ranks": 8, "layout": layout}

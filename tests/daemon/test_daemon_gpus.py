@@ -102,7 +102,11 @@ def make(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 HEALTHY = {
-    **{"celsius": 42, "errors": 0, "rows": (0, 0, 0, 0), "reasons": 0x1, "action": 0},
+    "celsius": 42,
+    "errors": 0,
+    "rows": (0, 0, 0, 0),
+    "reasons": 0x1,
+    "action": 0,
     "lanes": 16,
 }
 SAID: dict[str, tuple[dict[str, Any], dict[str, int | str], Gpu]] = {

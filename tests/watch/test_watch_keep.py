@@ -104,7 +104,7 @@ def ill(node: str) -> Heartbeat:
         incarnation="a",
         sequence=1,
         uptime_s=1.0,
-        nics=(NicRates(name="eth0", up=False, carrier_changes=2, errors_per_s=1.0),),
+        nics=(NicRates(name="eth0", up=False, carrier_changes=2, errors_per_s=1.0, lanes=8),),
         gpus=(Gpu(index=0, lost=True),),
         pressure=Pressure(memory_used=0.99, scratch_used=0.99),
         logs=hits,
@@ -117,7 +117,10 @@ def tell_of(watch: Watch, node: str) -> set[str]:
     return {type(each).__name__ for each in watch.detectors if node in repr(vars(each))}
 
 
-EACH = {"BadLinks", "BrokenGpus", "KernelFaults", "HostPressure", "LogLines", "UnreachablePairs"}
+EACH = {
+    *("BadLinks", "BrokenGpus", "KernelFaults", "HostPressure", "LogLines", "UnreachablePairs"),
+    "NarrowBuses",
+}
 
 
 @pytest.mark.parametrize("how", ["forgotten", "renewed"])

@@ -68,8 +68,8 @@ class Ring:
         more = (sent, sent / self.rate(pair), sent / 1448, sent / 1448 * self.lost(pair))
         sums[:] = [one + other for one, other in zip(sums, more, strict=True)]
         flow = Flow(
-            local=pair[0],
-            remote=pair[1],
+            local=pair[0].replace("node", "10.0.0"),
+            remote=pair[1].replace("node", "10.0.0"),
             sent_bytes=int(sums[0]),
             busy_s=sums[1],
             segments=int(sums[2]),
@@ -174,6 +174,13 @@ def test_what_was_told_of_an_attempt_is_taken_back_in_the_next(ring: Ring) -> No
     ring.rate = lambda pair: 400 * MB
     ring.begin()
     assert [each.kind for each in ring.go(3 * SOON_S)] == [Kind.LINK_WELL]
+
+
+def test_of_a_node_that_is_gone_nothing_is_known(ring: Ring) -> None:
+    ring.detector.gone("node-1")
+    assert "node-1" not in repr(vars(ring.detector))
+    ring.detector.drop("job")
+    assert "node-0" not in repr(vars(ring.detector))
 
 
 def test_the_next_attempt_tells_it_again_by_what_was_usual_in_the_one_before(ring: Ring) -> None:
