@@ -2,8 +2,9 @@
 
 import os
 import socket
+import struct
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from waiting import eventually
@@ -79,6 +80,25 @@ def test_what_a_connection_sent_is_not_forgotten_with_it(
     assert before is not None
     assert after is not None
     assert after.sent_bytes - before.sent_bytes in (30_000, 30_001), "a SYN counts as a byte"
+
+
+def test_who_does_not_read_keeps_no_link_busy(ends: tuple[socket.socket, socket.socket]) -> None:
+    """As a consumer that is slow: its buffer is full, and the link has nothing to do."""
+    near, _ = ends
+    near.settimeout(0.2)
+    with suppress(TimeoutError):
+        while True:
+            near.send(bytes(1 << 20))
+    inode = os.fstat(near.fileno()).st_ino
+
+    def all_busy_s() -> float:
+        told = near.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        (busy_us,) = struct.unpack_from("=Q", told, 168)
+        return float(busy_us / 1e6)
+
+    eventually(lambda: all_busy_s() > 1.0, "it waited for the other")
+    (seen,) = (each for each in sockets.connections() or () if each.inode == inode)
+    assert 0 <= seen.busy_us / 1e6 < all_busy_s() / 2
 
 
 def test_other_processes_connections_are_not_told(
