@@ -4,12 +4,19 @@ Used by `SlowLinks`. Daemons tell sums since they began, and of the busiest flow
 the difference of two of them. Whose an address is, its node's own flows tell.
 """
 
+from collections import Counter
+from collections.abc import Mapping
+
 import msgspec
 
 from holdfast.protocol.messages import Flow, Heartbeat
 
 LEAST_BYTES = 1_000_000
 """A flow of less in a window tells nothing of its link."""
+
+MOST = 2_048
+"""Flows of a job that are looked at: the busiest of each node, in any job a few of each."""
+FEW = 2
 
 Pair = tuple[str, str]
 """The node that sends, and the one that gets it."""
@@ -55,6 +62,8 @@ class Told(msgspec.Struct):
     """Of one node: what its daemon told last. Written in place."""
 
     incarnation: str
+    addresses: set[str] = set()
+    heard: set[_Ends] = set()  # since the window began
     flows: dict[_Ends, Flow] = {}
     base: dict[_Ends, Flow] = {}  # as it was when the window began
 
@@ -64,8 +73,10 @@ def hear(nodes: dict[str, Told], beat: Heartbeat) -> None:
     told = nodes.get(beat.node)
     if told is None or told.incarnation != beat.incarnation or _began_anew(told, beat):
         told = nodes[beat.node] = Told(beat.incarnation)
-    for flow in beat.flows:
+    for flow in beat.flows[-max(FEW, MOST // len(nodes)) :]:
         ends = flow.local, flow.remote
+        told.addresses.add(flow.local)
+        told.heard.add(ends)
         told.flows[ends] = flow
         told.base.setdefault(ends, flow)  # how much of it is of this window nobody knows
 
@@ -76,17 +87,26 @@ def _began_anew(told: Told, beat: Heartbeat) -> bool:
 
 
 def window(nodes: dict[str, Told], steps: int, window_s: float) -> dict[Pair, Moved]:
-    """What moved since the window began; the next one begins."""
-    owners = {local: name for name, told in nodes.items() for local, _ in told.flows}
+    """What moved since the window began; the next one begins. What did not move is forgotten: a
+    flow that is told again later brings all of the time between."""
+    owners = _owners(nodes)
     found: dict[Pair, Moved] = {}
     for name, told in nodes.items():
         for ends, flow in told.flows.items():
-            to, base = owners.get(ends[1], name), told.base[ends]
-            if to != name and flow.sent_bytes - base.sent_bytes >= LEAST_BYTES:
+            to, base = owners.get(ends[1]), told.base[ends]
+            if to not in (None, name) and flow.sent_bytes - base.sent_bytes >= LEAST_BYTES:
                 moved = _between(base, flow, steps, window_s)
                 found[name, to] = _together(found.get((name, to)), moved)
-        told.base = dict(told.flows)
+        told.base = {ends: told.flows[ends] for ends in told.heard}
+        told.flows, told.heard = dict(told.base), set()
     return found
+
+
+def _owners(nodes: Mapping[str, Told]) -> dict[str, str]:
+    """Whose an address is; nobody's where several nodes have it, as 127.0.1.1 or a bridge's."""
+    names = [(address, name) for name, told in nodes.items() for address in told.addresses]
+    times = Counter(address for address, _ in names)
+    return {address: name for address, name in names if times[address] == 1}
 
 
 def _between(base: Flow, flow: Flow, steps: int, window_s: float) -> Moved:

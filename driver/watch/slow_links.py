@@ -6,7 +6,9 @@ the others of its job, and with what it was before: two figures that agree. It i
 a slow job is worth a node is for people to say.
 """
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from statistics import median_high
 
 import msgspec
@@ -37,6 +39,12 @@ SEGMENTS, LOST, LOST_TIMES = 5_000, 0.005, 10.0
 """Of a window, at least; the share that is sent again; and so many times as much as of others."""
 ALONE_LOST = 0.01
 """That share where there are no others to compare with."""
+
+
+COMPARED = 32
+"""Flows with which each is compared, at most: of a job that has more, some of each size."""
+CULPRITS = 8
+"""Links at once, at most: of more only nodes are told, for such a network is built so, or full."""
 
 
 class Links(msgspec.Struct):
@@ -89,8 +97,9 @@ class SlowLinks(Detector):
 
 def judge(links: Links, moved: Mapping[Pair, Moved], job: JobSeen) -> Iterator[Finding]:
     """What a whole window tells."""
-    slow = {pair for pair in moved if _is_slow(links, moved, pair)}
-    lost = {pair for pair in moved if _is_lost(moved, pair)}
+    some, losses = _some(moved), sorted(each.lost for each in moved.values() if _counts(each))
+    slow = {pair for pair in moved if _is_slow(links, moved[pair], pair, some)}
+    lost = {pair for pair, now in moved.items() if _is_lost(now, losses)}
     _learn(links, moved, slow | lost)
     links.bad = {pair: links.bad.get(pair, 0) + 1 for pair in slow | lost}
     if max(links.bad.values(), default=0) >= IN_A_ROW:
@@ -107,7 +116,10 @@ def _found(
     bad = {pair for pair, windows in links.bad.items() if windows >= IN_A_ROW - 1}
     if 2 * len(bad) > len(moved) and not set.intersection(*map(set, bad)):
         return  # the network as a whole, or the script: no link
-    for culprit, pairs in slow_links_words.culprits(bad, moved):
+    found = list(islice(slow_links_words.culprits(bad, moved), CULPRITS + 1))
+    if len(found) > CULPRITS:
+        found = [(culprit, pairs) for culprit, pairs in found if len(culprit) == 1]
+    for culprit, pairs in found:
         if not _is_told(links, culprit):
             links.told.add(culprit)
             usual = {pair: _usual(links, pair) for pair in pairs}
@@ -119,11 +131,17 @@ def _is_told(links: Links, culprit: slow_links_words.Culprit) -> bool:
     return any(set(culprit) <= set(told) or set(told) <= set(culprit) for told in links.told)
 
 
-def _is_slow(links: Links, moved: Mapping[Pair, Moved], pair: Pair) -> bool:
-    now, before = moved[pair], _usual(links, pair)
+def _some(moved: Mapping[Pair, Moved]) -> Mapping[Pair, Moved]:
+    if len(moved) <= COMPARED:
+        return moved
+    by_bytes = sorted(moved.items(), key=lambda each: each[1].sent_bytes)
+    return dict(by_bytes[:: -(-len(moved) // COMPARED)])
+
+
+def _is_slow(links: Links, now: Moved, pair: Pair, some: Mapping[Pair, Moved]) -> bool:
     if now.busy < BUSY:
         return False
-    others = _others(moved, pair)
+    before, others = _usual(links, pair), _others(some, pair)
     alike = [each.rate for each in others if _are_alike(now, each)]
     if alike and now.rate * SLOWER_AT_ONCE <= median_high(alike):
         return True
@@ -140,14 +158,19 @@ def _others(moved: Mapping[Pair, Moved], pair: Pair) -> list[Moved]:
     return apart or [each for other, each in moved.items() if other != pair]
 
 
-def _is_lost(moved: Mapping[Pair, Moved], pair: Pair) -> bool:
-    now = moved[pair]
-    others = [each.lost for one, each in moved.items() if one != pair and each.segments >= SEGMENTS]
-    if now.segments < SEGMENTS:
+def _counts(now: Moved) -> bool:
+    return now.segments >= SEGMENTS
+
+
+def _is_lost(now: Moved, losses: Sequence[float]) -> bool:
+    """`losses`: of all flows that count, sorted; its own is one of them."""
+    if not _counts(now) or now.lost < LOST:
         return False
-    if len(others) < 2:
+    if len(losses) < 3:
         return now.lost >= ALONE_LOST
-    return now.lost >= LOST and now.lost >= LOST_TIMES * median_high(others)
+    middle = (len(losses) - 1) // 2
+    usual = losses[middle if middle < bisect_left(losses, now.lost) else middle + 1]
+    return now.lost >= LOST_TIMES * usual
 
 
 def _are_alike(one: Moved, other: Moved) -> bool:
@@ -155,6 +178,8 @@ def _are_alike(one: Moved, other: Moved) -> bool:
 
 
 def _learn(links: Links, moved: Mapping[Pair, Moved], bad: set[Pair]) -> None:
+    if len(links.usual) > 4 * flows.MOST:  # each may send to each
+        links.usual = {pair: known for pair, known in links.usual.items() if pair in moved}
     for pair, now in moved.items():
         known = links.usual.setdefault(pair, [])
         if len(known) < LEARNED and pair not in bad:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.driver.watch import slow_links
+from holdfast.driver.watch import flows, slow_links
 from holdfast.driver.watch.detector import Context
 from holdfast.driver.watch.jobs import JobSeen, RankSeen
 from holdfast.driver.watch.model import Expectation, Settings
@@ -181,6 +181,67 @@ def test_the_next_attempt_tells_it_again_by_what_was_usual_in_the_one_before(rin
     ring.node_is_slow("node-1")
     (found,) = ring.go(SOON_S)
     assert "and before 400 MB/s" in found.summary
+
+
+def flow(local: str, remote: str, sent_mb: float, busy_s: float = 0.0) -> Flow:
+    return Flow(local=local, remote=remote, sent_bytes=int(sent_mb * MB), busy_s=busy_s)
+
+
+def hear(nodes: dict[str, flows.Told], node: str, *told: Flow) -> None:
+    flows.hear(nodes, Heartbeat(node=node, incarnation="a", sequence=1, uptime_s=1.0, flows=told))
+
+
+def test_an_address_that_several_nodes_have_is_nobodys() -> None:
+    """As 127.0.1.1, or that of a bridge: what goes there stays on the node."""
+    nodes = dict[str, flows.Told]()
+    for sent in (0, 50):
+        for name, own in (("node-1", "10.0.0.1"), ("node-2", "10.0.0.2")):
+            inner = flow("127.0.0.1", "127.0.1.1", sent, sent), flow("127.0.1.1", "127.0.0.1", sent)
+            hear(nodes, name, *inner, flow(own, "10.0.0.1", sent))
+    assert set(flows.window(nodes, 3, 10.0)) == {("node-2", "node-1")}
+
+
+def test_a_flow_that_was_not_told_for_long_brings_none_of_that_time() -> None:
+    nodes = dict[str, flows.Told]()
+    hear(nodes, "node-2", flow("b", "a", 1))
+    hear(nodes, "node-1", flow("a", "b", 0))
+    flows.window(nodes, 3, 10.0)
+    assert flows.window(nodes, 3, 10.0) == {}, "nothing was told"
+    for sent, busy_s in ((500, 60.0), (520, 60.5)):
+        hear(nodes, "node-1", flow("a", "b", sent, busy_s))
+    hear(nodes, "node-2", flow("b", "a", 2))
+    (moved,) = flows.window(nodes, 3, 10.0).values()
+    assert (moved.sent_bytes, moved.busy_s) == (20 * MB, 0.5)
+
+
+def test_a_job_of_many_nodes_costs_the_driver_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each sends to sixteen, all of them busy: once each was compared with each."""
+    nodes, names = dict[str, flows.Told](), [f"node-{number}" for number in range(512)]
+    for beat in range(4):
+        for number, name in enumerate(names):
+            to = [names[(number + away) % len(names)] for away in range(1, 17)]
+            hear(nodes, name, *(flow(name, each, 100 * beat, 3 * beat) for each in to))
+        if beat == 2:
+            flows.window(nodes, 3, 10.0)
+    compared, are_alike = list[None](), slow_links._are_alike
+
+    def counted(one: flows.Moved, other: flows.Moved) -> bool:
+        compared.append(None)
+        return are_alike(one, other)
+
+    monkeypatch.setattr(slow_links, "_are_alike", counted)
+    moved = flows.window(nodes, 3, 10.0)
+    assert len(names) <= len(moved) <= flows.MOST
+    job = JobSeen(expected=Expectation(job="job", epoch=1, seats=()), began_s=0.0)
+    assert list(slow_links.judge(slow_links.Links(1), moved, job)) == []
+    assert 0 < len(compared) <= slow_links.COMPARED * len(moved)
+
+
+def test_many_links_at_once_are_how_the_network_is_built() -> None:
+    """Racks with less between them than within: a ring crosses them here and there."""
+    ring = Ring(40)
+    ring.rate = lambda pair: (40 if int(pair[0][5:]) % 4 == 0 else 400) * MB
+    assert ring.go(SETTLES_S) == []
 
 
 @settings(max_examples=60, deadline=None)
