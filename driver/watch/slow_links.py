@@ -27,6 +27,8 @@ LEARNED = 3
 """Windows whose median is what is usual between two nodes."""
 IN_A_ROW = 3
 """Windows that have to show it: of less than 20 s, as of a save, there are two at most."""
+WELL = 2
+"""Windows in a row after which it is taken back: one may be half an evaluation."""
 BUSY = 0.2
 """Share of the time that something is on its way, from which on a job waits for the link."""
 SLOWER, SLOWER_AT_ONCE = 3.0, 5.0
@@ -56,6 +58,7 @@ class Links(msgspec.Struct):
     nodes: dict[str, Told] = {}
     usual: dict[Pair, list[Moved]] = {}
     bad: dict[Pair, int] = {}  # windows in a row
+    good: int = 0  # windows in a row, in which what was told is well
     told: set[slow_links_words.Culprit] = set()
     earlier: bool = False  # an attempt, or a driver, before told of one, and nobody took it back
 
@@ -104,7 +107,8 @@ def judge(links: Links, moved: Mapping[Pair, Moved], job: JobSeen) -> Iterator[F
     links.bad = {pair: links.bad.get(pair, 0) + 1 for pair in slow | lost}
     if max(links.bad.values(), default=0) >= IN_A_ROW:
         yield from _found(links, moved, slow, job)
-    if moved and not links.bad and (links.told or links.earlier):
+    links.good = links.good + 1 if _is_well(links, moved) else 0
+    if links.good >= WELL and (links.told or links.earlier):
         links.told, links.earlier = set(), False
         yield slow_links_words.well(job.expected)
 
@@ -124,6 +128,12 @@ def _found(
             links.told.add(culprit)
             usual = {pair: _usual(links, pair) for pair in pairs}
             yield slow_links_words.told(culprit, pairs, moved, usual, pairs & slow, job.expected)
+
+
+def _is_well(links: Links, moved: Mapping[Pair, Moved]) -> bool:
+    """Whether all that was told sends as others do: who sends nothing, as in a pause, does not."""
+    seen = (any(set(culprit) <= set(pair) for pair in moved) for culprit in links.told)
+    return bool(moved) and not links.bad and all(seen)
 
 
 def _is_told(links: Links, culprit: slow_links_words.Culprit) -> bool:

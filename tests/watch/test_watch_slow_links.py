@@ -32,7 +32,7 @@ class Ring:
         self.step_bytes = STEP_BYTES
         self.now, self.step, self.epoch = 0.0, 0.0, 0
         self.detector, self.sums = SlowLinks(), dict[Pair, list[float]]()
-        self.incarnation = "a"
+        self.incarnation, self.silent = "a", set[str]()
         self.begin()
 
     @property
@@ -58,7 +58,9 @@ class Ring:
             for rank, pair in enumerate(self.pairs):
                 seen = RankProgress(rank=rank, epoch=self.epoch, job="job", step=int(self.step))
                 self.job.ranks[rank] = RankSeen(progress=seen, heard_s=self.now, uptime_s=0.0)
-                self.detector.heard_of(self._beat(pair, steps), self.job, context)
+                beat = self._beat(pair, steps)
+                if pair[0] not in self.silent:
+                    self.detector.heard_of(beat, self.job, context)
                 found += self.detector.looked_at(self.job, context)
         return found
 
@@ -108,6 +110,25 @@ def test_of_one_flow_both_ends_are_told_and_neither_is_named(ring: Ring) -> None
     (found,) = ring.go(SOON_S)
     assert found.node is None
     assert found.summary.startswith("the link between node-1 and node-2 holds the job up")
+
+
+def test_a_link_is_not_well_because_nothing_is_sent_over_it(ring: Ring) -> None:
+    """As while others evaluate, or where its daemon is silent for a while."""
+    ring.node_is_slow("node-1")
+    assert [each.kind for each in ring.go(SOON_S)] == [Kind.LINK_SLOW]
+    ring.silent = {"node-0", "node-1"}
+    ring.rate = lambda pair: 400 * MB
+    assert ring.go(3 * SOON_S) == []
+
+
+def test_one_good_window_takes_nothing_back(ring: Ring) -> None:
+    ring.node_is_slow("node-1")
+    assert [each.kind for each in ring.go(SOON_S)] == [Kind.LINK_SLOW]
+    for _ in range(3):
+        ring.rate = lambda pair: 400 * MB
+        assert ring.go(1.5 * slow_links.WINDOW_S) == []
+        ring.node_is_slow("node-1")
+        assert ring.go(2 * slow_links.WINDOW_S) == []
 
 
 def test_lost_packets_are_told(ring: Ring) -> None:
