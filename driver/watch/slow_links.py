@@ -6,7 +6,6 @@ the others of its job, and with what it was before: two figures that agree. It i
 a slow job is worth a node is for people to say.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from statistics import median_high
@@ -53,6 +52,7 @@ class Links(msgspec.Struct):
     """State of one job's epoch, but for what is usual, which outlives it. Written in place."""
 
     epoch: int
+    version: int = 1  # of the job: another one may send in other ways
     step: int | None = None
     began_s: float = 0.0
     nodes: dict[str, Told] = {}
@@ -88,10 +88,11 @@ class SlowLinks(Detector):
         name, epoch = job.expected.job, job.expected.epoch
         links = self._links.get(name)
         if links is None or links.epoch != epoch:
-            usual = links.usual if links is not None else {}
+            version = job.expected.version
+            usual = links.usual if links is not None and links.version == version else {}
             earlier = Kind.LINK_SLOW in context.recalled_of(name)
             earlier = earlier or (links is not None and (bool(links.told) or links.earlier))
-            links = self._links[name] = Links(epoch, usual=usual, earlier=earlier)
+            links = self._links[name] = Links(epoch, version, usual=usual, earlier=earlier)
         return links
 
     def drop(self, job: str) -> None:
@@ -173,14 +174,12 @@ def _counts(now: Moved) -> bool:
 
 
 def _is_lost(now: Moved, losses: Sequence[float]) -> bool:
-    """`losses`: of all flows that count, sorted; its own is one of them."""
+    """`losses`: of all flows that count, sorted; its own is one, above their middle if it tells."""
     if not _counts(now) or now.lost < LOST:
         return False
     if len(losses) < 3:
         return now.lost >= ALONE_LOST
-    middle = (len(losses) - 1) // 2
-    usual = losses[middle if middle < bisect_left(losses, now.lost) else middle + 1]
-    return now.lost >= LOST_TIMES * usual
+    return now.lost >= LOST_TIMES * losses[(len(losses) - 1) // 2]
 
 
 def _are_alike(one: Moved, other: Moved) -> bool:

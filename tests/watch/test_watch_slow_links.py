@@ -32,7 +32,7 @@ class Ring:
         self.step_bytes = STEP_BYTES
         self.now, self.step, self.epoch = 0.0, 0.0, 0
         self.detector, self.sums = SlowLinks(), dict[Pair, list[float]]()
-        self.incarnation, self.silent = "a", set[str]()
+        self.incarnation, self.silent, self.version = "a", set[str](), 1
         self.begin()
 
     @property
@@ -44,7 +44,7 @@ class Ring:
         seats = tuple(
             Seat(rank=n, local_rank=0, node=name, address="") for n, name in enumerate(self.names)
         )
-        expected = Expectation(job="job", epoch=self.epoch, seats=seats)
+        expected = Expectation(job="job", epoch=self.epoch, version=self.version, seats=seats)
         self.job = JobSeen(expected=expected, began_s=self.now)
 
     def go(self, seconds: float) -> list[Finding]:
@@ -189,12 +189,44 @@ def test_a_daemon_that_began_anew_is_not_told(ring: Ring) -> None:
     assert ring.go(3 * SOON_S) == []
 
 
+@pytest.mark.parametrize("incarnation", ["a", "b"], ids=["of less", "of more"])
+def test_sums_of_others_are_no_difference(incarnation: str) -> None:
+    """Of other ranks they are less; of another daemon they may be more."""
+    nodes, more = dict[str, flows.Told](), incarnation == "b"
+    hear(nodes, "node-1", flow("a", "b", 100, 10.0))
+    hear(nodes, "node-2", flow("b", "a", 1))
+    beat = {"node": "node-1", "incarnation": incarnation, "sequence": 1, "uptime_s": 1.0}
+    for sent in (200, 230) if more else (10, 40):
+        flows.hear(nodes, Heartbeat(**beat, flows=(flow("a", "b", sent, sent / 10),)))
+    moved = flows.window(nodes, 3, 10.0)["node-1", "node-2"]
+    assert (moved.sent_bytes, moved.busy_s) == (30 * MB, pytest.approx(3.0))
+
+
+def test_of_two_rails_the_slower_one_is_looked_at() -> None:
+    nodes = dict[str, flows.Told]()
+    for times in (1, 2):
+        hear(nodes, "node-2", flow("b", "a", times), flow("b2", "a2", times))
+        fast, slow = flow("a", "b", 50 * times, 0.1 * times), flow("a2", "b2", 50 * times, times)
+        hear(nodes, "node-1", fast, slow)
+    assert flows.window(nodes, 3, 10.0)["node-1", "node-2"].rate == 50 * MB
+
+
 def test_what_was_told_of_an_attempt_is_taken_back_in_the_next(ring: Ring) -> None:
     ring.node_is_slow("node-1")
     assert [each.kind for each in ring.go(SOON_S)] == [Kind.LINK_SLOW]
     ring.rate = lambda pair: 400 * MB
     ring.begin()
     assert [each.kind for each in ring.go(3 * SOON_S)] == [Kind.LINK_WELL]
+
+
+def test_of_another_version_nothing_is_usual_yet() -> None:
+    """With the same bytes in smaller messages, say: of two nodes there is no other flow."""
+    ring = Ring(2)
+    assert ring.go(SETTLES_S) == []
+    ring.version = 2
+    ring.begin()
+    ring.rate = lambda pair: 20 * MB
+    assert ring.go(3 * SOON_S) == []
 
 
 def test_the_next_attempt_tells_it_again_by_what_was_usual_in_the_one_before(ring: Ring) -> None:
