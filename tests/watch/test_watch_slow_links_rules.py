@@ -40,7 +40,7 @@ def times(moved: Windows, count: int = IN_A_ROW) -> list[Windows]:
 
 @pytest.mark.parametrize(("busy", "is_told"), [(0.15, False), (0.25, True)])
 def test_a_link_that_nobody_waits_for_is_not_told(busy: float, is_told: bool) -> None:
-    moved = ring(at(100, 0.2), ab=at(10, busy))
+    moved = ring(at(100, 0.1), ab=at(15, busy))
     assert bool(told(*times(moved))) is is_told
 
 
