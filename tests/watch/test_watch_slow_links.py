@@ -31,6 +31,7 @@ class Ring:
         self.lost: Callable[[Pair], float] = lambda pair: 0.0002
         self.step_bytes = STEP_BYTES
         self.now, self.step, self.epoch = 0.0, 0.0, 0
+        self.sees_most = True
         self.detector, self.sums = SlowLinks(), dict[Pair, list[float]]()
         self.incarnation, self.silent, self.version = "a", set[str](), 1
         self.begin()
@@ -54,7 +55,7 @@ class Ring:
             slowest_s = max(self.step_bytes / self.rate(pair) for pair in self.pairs)
             steps = BEAT_S / (STEP_S + slowest_s)
             self.now, self.step = self.now + BEAT_S, self.step + steps
-            context = Context(settings=Settings(), now=self.now, sees_most=True)
+            context = Context(settings=Settings(), now=self.now, sees_most=self.sees_most)
             for rank, pair in enumerate(self.pairs):
                 seen = RankProgress(rank=rank, epoch=self.epoch, job="job", step=int(self.step))
                 self.job.ranks[rank] = RankSeen(progress=seen, heard_s=self.now, uptime_s=0.0)
@@ -119,6 +120,15 @@ def test_a_link_is_not_well_because_nothing_is_sent_over_it(ring: Ring) -> None:
     ring.silent = {"node-0", "node-1"}
     ring.rate = lambda pair: 400 * MB
     assert ring.go(3 * SOON_S) == []
+
+
+def test_a_driver_that_sees_few_nodes_tells_of_no_link(ring: Ring) -> None:
+    """It may be its own network that is bad."""
+    ring.node_is_slow("node-1")
+    ring.sees_most = False
+    assert ring.go(2 * SOON_S) == []
+    ring.sees_most = True
+    assert [each.node for each in ring.go(2 * SOON_S)] == ["node-1"]
 
 
 def test_one_good_window_takes_nothing_back(ring: Ring) -> None:
