@@ -50,7 +50,7 @@ def told(beats: list[Beat]) -> Iterator[tuple[float, str, Finding]]:
             seen = RankProgress(rank=rank, epoch=1, job=JOB, step=beat.step)
             job.ranks[rank] = RankSeen(progress=seen, heard_s=beat.at_s, uptime_s=0.0)
         heard = Heartbeat(
-            node=beat.node, incarnation="a", sequence=number, uptime_s=0.0, flows=beat.flows
+            node=beat.node, incarnation="a", sequence=number, uptime_s=beat.at_s, flows=beat.flows
         )
         detector.heard_of(heard, job, context)
         for finding in detector.looked_at(job, context):

@@ -6,6 +6,7 @@ the difference of two of them. Whose an address is, its node's own flows tell.
 
 from collections import Counter
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,8 +32,8 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     segments: int
     resent: int
     rtt_s: float
-    steps: int
-    window_s: float
+    steps: float
+    window_s: float  # between the first and the last that was told of it
 
     @property
     def rate(self) -> float:
@@ -58,14 +59,21 @@ class Moved(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.resent / max(self.segments, 1)
 
 
+class Seen(NamedTuple):
+    """A flow as it was told, and how long its daemon ran then."""
+
+    flow: Flow
+    uptime_s: float
+
+
 class Told(msgspec.Struct):
     """Of one node: what its daemon told last. Written in place."""
 
     incarnation: str
     addresses: set[str] = set()
     heard: set[_Ends] = set()  # since the window began
-    flows: dict[_Ends, Flow] = {}
-    base: dict[_Ends, Flow] = {}  # as it was when the window began
+    flows: dict[_Ends, Seen] = {}
+    base: dict[_Ends, Seen] = {}  # as it was when the window began
 
 
 def hear(nodes: dict[str, Told], beat: Heartbeat) -> None:
@@ -77,13 +85,13 @@ def hear(nodes: dict[str, Told], beat: Heartbeat) -> None:
         ends = flow.local, flow.remote
         told.addresses.add(flow.local)
         told.heard.add(ends)
-        told.flows[ends] = flow
-        told.base.setdefault(ends, flow)  # how much of it is of this window nobody knows
+        told.flows[ends] = seen = Seen(flow, beat.uptime_s)
+        told.base.setdefault(ends, seen)  # how much of it is of this window nobody knows
 
 
 def _began_anew(told: Told, beat: Heartbeat) -> bool:
     known = ((told.flows.get((each.local, each.remote)), each) for each in beat.flows)
-    return any(last is not None and each.sent_bytes < last.sent_bytes for last, each in known)
+    return any(last is not None and each.sent_bytes < last.flow.sent_bytes for last, each in known)
 
 
 def window(nodes: dict[str, Told], steps: int, window_s: float) -> dict[Pair, Moved]:
@@ -92,10 +100,12 @@ def window(nodes: dict[str, Told], steps: int, window_s: float) -> dict[Pair, Mo
     owners = _owners(nodes)
     found: dict[Pair, Moved] = {}
     for name, told in nodes.items():
-        for ends, flow in told.flows.items():
+        for ends, seen in told.flows.items():
             to, base = owners.get(ends[1]), told.base[ends]
-            if to not in (None, name) and flow.sent_bytes - base.sent_bytes >= LEAST_BYTES:
-                moved = _between(base, flow, steps, window_s)
+            if to is None or to == name or seen.uptime_s <= base.uptime_s:
+                continue
+            if seen.flow.sent_bytes - base.flow.sent_bytes >= LEAST_BYTES:
+                moved = _between(base, seen, steps / window_s)
                 found[name, to] = _together(found.get((name, to)), moved)
         told.base = {ends: told.flows[ends] for ends in told.heard}
         told.flows, told.heard = dict(told.base), set()
@@ -109,15 +119,17 @@ def _owners(nodes: Mapping[str, Told]) -> dict[str, str]:
     return {address: name for address, name in names if times[address] == 1}
 
 
-def _between(base: Flow, flow: Flow, steps: int, window_s: float) -> Moved:
+def _between(first: Seen, last: Seen, steps_per_s: float) -> Moved:
+    """A window has one to three looks of a daemon: what is told counts by the time between."""
+    base, flow, took_s = first.flow, last.flow, last.uptime_s - first.uptime_s
     return Moved(
         sent_bytes=flow.sent_bytes - base.sent_bytes,
         busy_s=flow.busy_s - base.busy_s,
         segments=flow.segments - base.segments,
         resent=flow.resent - base.resent,
         rtt_s=flow.rtt_s,
-        steps=steps,
-        window_s=window_s,
+        steps=steps_per_s * took_s,
+        window_s=took_s,
     )
 
 

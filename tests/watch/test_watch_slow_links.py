@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ class Ring:
         self.lost: Callable[[Pair], float] = lambda pair: 0.0002
         self.step_bytes = STEP_BYTES
         self.now, self.step, self.epoch = 0.0, 0.0, 0
-        self.sees_most = True
+        self.sees_most, self.beat_s = True, BEAT_S
         self.detector, self.sums = SlowLinks(), dict[Pair, list[float]]()
         self.incarnation, self.silent, self.version = "a", set[str](), 1
         self.begin()
@@ -53,8 +54,8 @@ class Ring:
         until_s = self.now + seconds
         while self.now < until_s:
             slowest_s = max(self.step_bytes / self.rate(pair) for pair in self.pairs)
-            steps = BEAT_S / (STEP_S + slowest_s)
-            self.now, self.step = self.now + BEAT_S, self.step + steps
+            steps = self.beat_s / (STEP_S + slowest_s)
+            self.now, self.step = self.now + self.beat_s, self.step + steps
             context = Context(settings=Settings(), now=self.now, sees_most=self.sees_most)
             for rank, pair in enumerate(self.pairs):
                 seen = RankProgress(rank=rank, epoch=self.epoch, job="job", step=int(self.step))
@@ -78,7 +79,11 @@ class Ring:
             segments=int(sums[2]),
             resent=int(sums[3]),
         )
-        fields: dict[str, Any] = {"node": pair[0], "incarnation": self.incarnation, "uptime_s": 1.0}
+        fields: dict[str, Any] = {
+            "node": pair[0],
+            "incarnation": self.incarnation,
+            "uptime_s": self.now,
+        }
         return Heartbeat(**fields, sequence=1, flows=(flow,))
 
     def node_is_slow(self, node: str, rate: float = 10 * MB) -> None:
@@ -170,6 +175,25 @@ def test_a_job_of_few_nodes_is_compared_with_what_was_before(nodes: int) -> None
     assert "node-1" in found.summary
 
 
+@pytest.mark.parametrize("every_s", [5.0, 5.5, 6.0, 7.5])
+def test_how_often_a_daemon_looks_hides_no_slow_link(every_s: float) -> None:
+    """Of two nodes there are no others: as many bytes a step as before are to be seen."""
+    ring, told_s = Ring(2), dict[Pair, float]()
+    beat_of, ring.beat_s = ring._beat, 0.5
+
+    def looked(pair: Pair, steps: float) -> Heartbeat:
+        beat = beat_of(pair, steps)
+        if ring.now - told_s.get(pair, -every_s) < every_s:
+            return msgspec.structs.replace(beat, flows=())
+        told_s[pair] = ring.now
+        return beat
+
+    ring._beat = looked  # type: ignore[method-assign]
+    assert ring.go(2 * SETTLES_S) == []
+    ring.node_is_slow("node-1", 20 * MB)
+    assert [each.kind for each in ring.go(2 * SOON_S)] == [Kind.LINK_SLOW]
+
+
 def test_one_that_is_slow_from_the_start_is_told() -> None:
     ring = Ring(6)
     ring.node_is_slow("node-1")
@@ -205,9 +229,10 @@ def test_sums_of_others_are_no_difference(incarnation: str) -> None:
     nodes, more = dict[str, flows.Told](), incarnation == "b"
     hear(nodes, "node-1", flow("a", "b", 100, 10.0))
     hear(nodes, "node-2", flow("b", "a", 1))
-    beat = {"node": "node-1", "incarnation": incarnation, "sequence": 1, "uptime_s": 1.0}
+    beat = {"node": "node-1", "incarnation": incarnation, "sequence": 1}
     for sent in (200, 230) if more else (10, 40):
-        flows.hear(nodes, Heartbeat(**beat, flows=(flow("a", "b", sent, sent / 10),)))
+        told = flow("a", "b", sent, sent / 10)
+        flows.hear(nodes, Heartbeat(**beat, uptime_s=float(sent), flows=(told,)))
     moved = flows.window(nodes, 3, 10.0)["node-1", "node-2"]
     assert (moved.sent_bytes, moved.busy_s) == (30 * MB, pytest.approx(3.0))
 
@@ -251,7 +276,11 @@ def flow(local: str, remote: str, sent_mb: float, busy_s: float = 0.0) -> Flow:
 
 
 def hear(nodes: dict[str, flows.Told], node: str, *told: Flow) -> None:
-    flows.hear(nodes, Heartbeat(node=node, incarnation="a", sequence=1, uptime_s=1.0, flows=told))
+    """Five seconds after what it told before."""
+    known = nodes[node].flows.values() if node in nodes else ()
+    uptime_s = max((each.uptime_s for each in known), default=0.0) + BEAT_S
+    beat = {"node": node, "incarnation": "a", "sequence": 1, "uptime_s": uptime_s}
+    flows.hear(nodes, Heartbeat(**beat, flows=told))
 
 
 def test_an_address_that_several_nodes_have_is_nobodys() -> None:
