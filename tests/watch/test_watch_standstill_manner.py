@@ -529,6 +529,23 @@ def test_in_a_job_that_pauses_a_short_stop_is_not_told(running: Any) -> None:
     assert running.go(3.5) == []
 
 
+def test_a_wait_of_a_length_that_ended_by_itself_before_is_not_told_again(running: Any) -> None:
+    for times in range(2):
+        pauses(running)
+        assert bool(running.go(13)) is (times == 0)
+        goes_on(running)
+        running.go(5)
+
+
+def test_a_stop_of_a_length_that_ended_by_itself_before_is_not_acted_on(running: Any) -> None:
+    """As of a debugger that looks at a rank now and then."""
+    for stood_s in (4.5, 6.5):
+        pauses(running, process="T", silent_s=1.0)
+        assert all(each.weight is Weight.REPORT for each in running.go(stood_s))
+        goes_on(running)
+        running.go(5)
+
+
 def test_a_wait_at_the_end_of_a_known_pause_is_not_told_again(running: Any) -> None:
     """As of who evaluates, and then waits for a server."""
     for times in range(3):
