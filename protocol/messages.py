@@ -471,7 +471,7 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     local: str
     remote: str
     sent_bytes: int = 0  # that the other side has acknowledged
-    busy_s: float = 0.0  # in which something sent was not acknowledged yet, of each connection
+    busy_s: float = 0.0  # something was on its way, and had room there; of each connection
     segments: int = 0  # sent
     resent: int = 0  # of these, once more
     rtt_s: float = 0.0  # the longest of a connection, as its kernel smooths it

@@ -1,8 +1,8 @@
 """What ranks here send to other nodes, and how long that is on its way, by the kernel's own books.
 
-Called by the daemon's loop. A connection is *busy* while something sent is not acknowledged: over a
-good link that is a small share of the time, whatever the job sends. RDMA and NVLink have no such
-books. Must not judge.
+Called by the daemon's loop. A connection is *busy* while something sent is not acknowledged, and
+the other process reads what comes: over a good link that is a small share of the time, whatever the
+job sends. RDMA and NVLink have no such books. Must not judge.
 """
 
 import time

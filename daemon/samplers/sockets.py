@@ -25,9 +25,9 @@ _HEAD: Final = struct.Struct("=IHHII")
 """nlmsghdr: length, type, flags, sequence, port."""
 _SOURCE_AT, _DESTINATION_AT, _COOKIE_AT, _INODE_AT, _ATTRIBUTES_AT = 8, 24, 44, 68, 72
 """In inet_diag_msg, after the header."""
-_INFO: Final = struct.Struct("=68xI28xI16xQQ20xI8xQ")
-"""Of tcp_info: rtt, total_retrans, bytes_acked, bytes_received, data_segs_out, busy_time
-(include/uapi/linux/tcp.h; Linux has the last one since 4.10)."""
+_INFO: Final = struct.Struct("=68xI28xI16xQQ20xI8xQQ")
+"""Of tcp_info: rtt, total_retrans, bytes_acked, bytes_received, data_segs_out, busy_time,
+rwnd_limited (include/uapi/linux/tcp.h; Linux has the last two since 4.10)."""
 _ERROR, _DONE = 2, 3
 
 
@@ -40,7 +40,7 @@ class Connection(NamedTuple):
     remote: str
     acknowledged_bytes: int
     received_bytes: int
-    busy_us: int  # while something was sent that was not acknowledged yet
+    busy_us: int  # while something sent was not acknowledged, and the other side had room for more
     segments: int  # with data, sent
     resent: int  # of these, once more
     rtt_us: int  # smoothed
@@ -126,7 +126,8 @@ def _read(message: bytes) -> Connection | None:
     while inode and at + 4 <= len(message):
         length, kind = struct.unpack_from("=HH", message, at)
         if kind == _TCP_INFO and length >= 4 + _INFO.size:
-            rtt, resent, acked, received, segments, busy = _INFO.unpack_from(message, at + 4)
+            rtt, resent, acked, received, segments, *times = _INFO.unpack_from(message, at + 4)
+            busy = times[0] - times[1]
             (cookie,) = struct.unpack_from("=Q", message, _COOKIE_AT)
             ends = _address(message, _SOURCE_AT), _address(message, _DESTINATION_AT)
             return Connection(inode, cookie, *ends, acked, received, busy, segments, resent, rtt)

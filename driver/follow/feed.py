@@ -195,6 +195,7 @@ def expectation(job: Job) -> Expectation:
         number=job.number,
         submitted_s=job.submitted_s,
         epoch=job.epoch,
+        version=job.running.number,
         seats=job.seats,
         topology=job.layout.topology,
         hang_floor_s=job.plan.hang_floor_s,

@@ -22,6 +22,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     number: int = 0  # of the job itself: a later one may have its name
     submitted_s: float = 0.0  # when it was, on the driver's clock
     epoch: int
+    version: int = 1  # of the job, which its ranks run
     seats: tuple[Seat, ...]
     topology: Topology = Topology()
     hang_floor_s: float = 5.0

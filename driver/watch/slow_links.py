@@ -7,6 +7,7 @@ a slow job is worth a node is for people to say.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from statistics import median_high
 
 import msgspec
@@ -25,31 +26,36 @@ LEARNED = 3
 """Windows whose median is what is usual between two nodes."""
 IN_A_ROW = 3
 """Windows that have to show it: of less than 20 s, as of a save, there are two at most."""
+WELL = 2
+"""Windows in a row after which it is taken back: one may be half an evaluation."""
 BUSY = 0.2
 """Share of the time that something is on its way, from which on a job waits for the link."""
 SLOWER, SLOWER_AT_ONCE = 3.0, 5.0
 """So many times slower than others and than before; than others, whatever was before."""
 SAME_WORK = 0.7
 """Of the usual bytes a step, below which the script does something else, as an evaluation does."""
-SAMPLED = 64
-"""Flows that others are compared with, at most: there are jobs with tens of thousands."""
 ALIKE = 8.0
 """Flows whose bytes are that many times others' are of another kind, and not compared at once."""
 SEGMENTS, LOST, LOST_TIMES = 5_000, 0.01, 5.0
 """Of a window, at least; the share that is sent again; and so many times as much as of others. On
 overloaded machines .7 % of a healthy flow was seen, for 25 s."""
+COMPARED = 32
+"""Flows with which each is compared, at most: of a job that has more, some of each size."""
+CULPRITS = 8
+"""Links at once, at most: of more only nodes are told, for such a network is built so, or full."""
 
 
 class Links(msgspec.Struct):
     """State of one job's epoch, but for what is usual, which outlives it. Written in place."""
 
     epoch: int
+    version: int = 1  # of the job: another one may send in other ways
     step: int | None = None
     began_s: float = 0.0
     nodes: dict[str, Told] = {}
-    usual: dict[Pair, Moved] = {}
-    learning: dict[Pair, list[Moved]] = {}
+    usual: dict[Pair, list[Moved]] = {}
     bad: dict[Pair, int] = {}  # windows in a row
+    good: int = 0  # windows in a row, in which what was told is well
     told: set[slow_links_words.Culprit] = set()
     earlier: bool = False  # an attempt, or a driver, before told of one, and nobody took it back
 
@@ -72,17 +78,18 @@ class SlowLinks(Detector):
             return ()
         took_s, before = context.now - links.began_s, links.step
         links.began_s, links.step = context.now, step
-        moved = flows.window(links.nodes, max(1, step - (before or 0)) / took_s)
+        moved = flows.window(links.nodes, max(1, step - (before or 0)), took_s)
         return tuple(judge(links, moved, job)) if before is not None else ()
 
     def _of(self, job: JobSeen, context: Context) -> Links:
         name, epoch = job.expected.job, job.expected.epoch
         links = self._links.get(name)
         if links is None or links.epoch != epoch:
-            usual = links.usual if links is not None else {}
+            version = job.expected.version
+            usual = links.usual if links is not None and links.version == version else {}
             earlier = Kind.LINK_SLOW in context.recalled_of(name)
             earlier = earlier or (links is not None and (bool(links.told) or links.earlier))
-            links = self._links[name] = Links(epoch, usual=usual, earlier=earlier)
+            links = self._links[name] = Links(epoch, version, usual=usual, earlier=earlier)
         return links
 
     def drop(self, job: str) -> None:
@@ -91,43 +98,24 @@ class SlowLinks(Detector):
     def gone(self, node: str) -> None:
         for links in self._links.values():
             links.nodes.pop(node, None)
-            for known in (links.usual, links.learning, links.bad):
+            for known in (links.usual, links.bad):
                 for pair in [pair for pair in known if node in pair]:
                     del known[pair]
 
 
 def judge(links: Links, moved: Mapping[Pair, Moved], job: JobSeen) -> Iterator[Finding]:
     """What a whole window tells."""
-    slow, lost = _bad(links, moved)
+    some = _some(moved)
+    slow = {pair for pair in moved if _is_slow(links, moved[pair], pair, some)}
+    lost = {pair for pair in moved if _is_lost(moved[pair], pair, some)}
     _learn(links, moved, slow | lost)
     links.bad = {pair: links.bad.get(pair, 0) + 1 for pair in slow | lost}
     if max(links.bad.values(), default=0) >= IN_A_ROW:
         yield from _found(links, moved, slow, job)
-    if moved and not links.bad and (links.told or links.earlier):
+    links.good = links.good + 1 if _is_well(links, moved) else 0
+    if links.good >= WELL and (links.told or links.earlier):
         links.told, links.earlier = set(), False
         yield slow_links_words.well(job.expected)
-
-
-def _bad(links: Links, moved: Mapping[Pair, Moved]) -> tuple[set[Pair], set[Pair]]:
-    """Flows that are slow, and those that lose packets."""
-    some = {pair: moved[pair] for pair in list(moved)[:: -(-len(moved) // SAMPLED) or 1]}
-    top = max((each.rate for each in some.values()), default=0.0)
-    slow, lost = set[Pair](), set[Pair]()
-    for pair, now in moved.items():
-        before = links.usual.get(pair)
-        best = max(top, before.rate) if before is not None else top
-        may_be = now.busy >= BUSY and now.rate * SLOWER <= best  # asked first, for it costs little
-        if may_be and _is_slow(now, _others(some, pair), before):
-            slow.add(pair)
-        if now.segments >= SEGMENTS and now.lost >= LOST and _loses(now, _others(some, pair)):
-            lost.add(pair)
-    return slow, lost
-
-
-def _others(some: Mapping[Pair, Moved], pair: Pair) -> list[Moved]:
-    """Flows of other nodes, where there are some: of a bad link all flows are bad."""
-    apart = [each for other, each in some.items() if not set(other) & set(pair)]
-    return apart or [each for other, each in some.items() if other != pair]
 
 
 def _found(
@@ -137,11 +125,20 @@ def _found(
     bad = {pair for pair, windows in links.bad.items() if windows >= IN_A_ROW - 1}
     if 2 * len(bad) > len(moved) and not set.intersection(*map(set, bad)):
         return  # the network as a whole, or the script: no link
-    for culprit, pairs in slow_links_words.culprits(bad, moved):
+    found = list(islice(slow_links_words.culprits(bad, moved), CULPRITS + 1))
+    if len(found) > CULPRITS:
+        found = [(culprit, pairs) for culprit, pairs in found if len(culprit) == 1]
+    for culprit, pairs in found:
         if not _is_told(links, culprit):
             links.told.add(culprit)
-            usual = {pair: links.usual.get(pair) for pair in pairs}
+            usual = {pair: _usual(links, pair) for pair in pairs}
             yield slow_links_words.told(culprit, pairs, moved, usual, pairs & slow, job.expected)
+
+
+def _is_well(links: Links, moved: Mapping[Pair, Moved]) -> bool:
+    """Whether all that was told sends as others do: who sends nothing, as in a pause, does not."""
+    seen = (any(set(culprit) <= set(pair) for pair in moved) for culprit in links.told)
+    return bool(moved) and not links.bad and all(seen)
 
 
 def _is_told(links: Links, culprit: slow_links_words.Culprit) -> bool:
@@ -149,7 +146,17 @@ def _is_told(links: Links, culprit: slow_links_words.Culprit) -> bool:
     return any(set(told) <= set(culprit) for told in links.told)
 
 
-def _is_slow(now: Moved, others: list[Moved], before: Moved | None) -> bool:
+def _some(moved: Mapping[Pair, Moved]) -> Mapping[Pair, Moved]:
+    if len(moved) <= COMPARED:
+        return moved
+    by_bytes = sorted(moved.items(), key=lambda each: each[1].sent_bytes)
+    return dict(by_bytes[:: -(-len(moved) // COMPARED)])
+
+
+def _is_slow(links: Links, now: Moved, pair: Pair, some: Mapping[Pair, Moved]) -> bool:
+    if now.busy < BUSY:
+        return False
+    before, others = _usual(links, pair), _others(some, pair)
     alike = [each.rate for each in others if _are_alike(now, each)]
     if alike and now.rate * SLOWER_AT_ONCE <= median_high(alike):
         return True
@@ -160,7 +167,16 @@ def _is_slow(now: Moved, others: list[Moved], before: Moved | None) -> bool:
     return now.step_bytes >= SAME_WORK * before.step_bytes and not less
 
 
-def _loses(now: Moved, others: list[Moved]) -> bool:
+def _others(moved: Mapping[Pair, Moved], pair: Pair) -> list[Moved]:
+    """Flows of other nodes, where there are some: of a bad link all flows are bad."""
+    apart = [each for other, each in moved.items() if not set(other) & set(pair)]
+    return apart or [each for other, each in moved.items() if other != pair]
+
+
+def _is_lost(now: Moved, pair: Pair, some: Mapping[Pair, Moved]) -> bool:
+    if now.segments < SEGMENTS or now.lost < LOST:
+        return False
+    others = _others(some, pair)
     sent, resent = sum(each.segments for each in others), sum(each.resent for each in others)
     return now.resent * sent >= LOST_TIMES * resent * now.segments
 
@@ -170,9 +186,16 @@ def _are_alike(one: Moved, other: Moved) -> bool:
 
 
 def _learn(links: Links, moved: Mapping[Pair, Moved], bad: set[Pair]) -> None:
-    for pair in moved.keys() - links.usual.keys() - bad:
-        known = links.learning.setdefault(pair, [])
-        known.append(moved[pair])
-        if len(known) == LEARNED:
-            links.usual[pair] = sorted(known, key=lambda each: each.rate)[LEARNED // 2]
-            del links.learning[pair]
+    if len(links.usual) > 4 * flows.MOST:  # each may send to each
+        links.usual = {pair: known for pair, known in links.usual.items() if pair in moved}
+    for pair, now in moved.items():
+        known = links.usual.setdefault(pair, [])
+        if len(known) < LEARNED and pair not in bad:
+            known.append(now)
+
+
+def _usual(links: Links, pair: Pair) -> Moved | None:
+    known = links.usual.get(pair, [])
+    return (
+        sorted(known, key=lambda each: each.rate)[LEARNED // 2] if len(known) == LEARNED else None
+    )

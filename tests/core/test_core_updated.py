@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from holdfast.driver.core import events as e
 from holdfast.driver.core.state.model import Phase
 from holdfast.driver.core.state.versions import KEPT, made_last
+from holdfast.driver.follow.feed import expectation
 from holdfast.driver.people.admission import refuse
 
 
@@ -25,7 +26,7 @@ def test_the_next_attempt_runs_it_on_the_same_nodes_from_the_last_step(training)
     assert life.told("n0").task.command == ("better.py",)
     life.answer(stored=[(10, first)])
     assert (life.phase, life.job.nodes) == (Phase.RUNNING, nodes)
-    assert life.job.history[-1].version == 2
+    assert life.job.history[-1].version == expectation(life.job).version == 2
     assert life.job.restore is not None
     assert life.job.restore.step == 10
     assert life.job.facts == (), "it was no fault"

@@ -2,8 +2,9 @@
 
 import os
 import socket
+import struct
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from waiting import eventually
@@ -81,6 +82,25 @@ def test_what_a_connection_sent_is_not_forgotten_with_it(
     assert after.sent_bytes - before.sent_bytes in (30_000, 30_001), "a SYN counts as a byte"
 
 
+def test_who_does_not_read_keeps_no_link_busy(ends: tuple[socket.socket, socket.socket]) -> None:
+    """As a consumer that is slow: its buffer is full, and the link has nothing to do."""
+    near, _ = ends
+    near.settimeout(0.2)
+    with suppress(TimeoutError):
+        while True:
+            near.send(bytes(1 << 20))
+    inode = os.fstat(near.fileno()).st_ino
+
+    def all_busy_s() -> float:
+        told = near.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 256)
+        (busy_us,) = struct.unpack_from("=Q", told, 168)
+        return float(busy_us / 1e6)
+
+    eventually(lambda: all_busy_s() > 1.0, "it waited for the other")
+    (seen,) = (each for each in sockets.connections() or () if each.inode == inode)
+    assert 0 <= seen.busy_us / 1e6 < all_busy_s() / 2
+
+
 def test_other_processes_connections_are_not_told(
     ends: tuple[socket.socket, socket.socket],
 ) -> None:
@@ -118,3 +138,52 @@ def test_of_many_the_busiest_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sockets, "inodes_of", lambda pid: set(range(1, 41)))
     told = Flows(lambda: [7]).sample(0.0)
     assert {each.remote for each in told} == {f"10.0.0.{n}" for n in range(41 - MOST, 41)}
+
+
+def test_of_several_connections_the_longest_round_trip_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def made(number: int, rtt_us: int) -> Connection:
+        return Connection(number, number, HERE, THERE, 9, 9, 1_000, 1, 0, rtt_us)
+
+    monkeypatch.setattr(sockets, "connections", lambda: [made(1, 300), made(2, 900), made(3, 50)])
+    monkeypatch.setattr(sockets, "inodes_of", lambda pid: {1, 2, 3})
+    (told,) = Flows(lambda: [7]).sample(0.0)
+    assert (told.rtt_s, told.sent_bytes) == (0.0009, 27)
+
+
+def test_the_ranks_of_another_attempt_begin_with_nothing(
+    ends: tuple[socket.socket, socket.socket],
+) -> None:
+    pids = [os.getpid()]
+    sampler = Flows(lambda: pids)
+    send(*ends, 100_000)
+    assert to(sampler.sample(0.0)) is not None
+    pids.clear()
+    assert sampler.sample(EVERY_S) == ()
+    pids.append(os.getpid())
+    again = to(sampler.sample(2 * EVERY_S))
+    assert again is not None
+    assert 100_000 <= again.sent_bytes < 110_000
+
+
+def test_an_address_of_ipv4_is_told_as_such_also_of_a_socket_of_ipv6() -> None:
+    with ExitStack() as stack:
+        wide = {"family": socket.AF_INET6, "dualstack_ipv6": True}
+        server = stack.enter_context(socket.create_server(("::", 0), **wide))
+        near = stack.enter_context(socket.create_connection((THERE, server.getsockname()[1])))
+        far = stack.enter_context(server.accept()[0])
+        assert far.family == socket.AF_INET6
+        send(far, near, 1_000)
+        inode = os.fstat(far.fileno()).st_ino
+        (seen,) = (each for each in sockets.connections() or () if each.inode == inode)
+    assert (seen.local, seen.remote) == (THERE, HERE)
+
+
+def test_the_ranks_of_a_node_share_one_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = list[None]()
+    monkeypatch.setattr(sockets, "connections", lambda: asked.append(None))
+    all_ = sockets.Sockets()
+    for now in (0.0, 0.1, 0.2, 0.3):
+        all_.bytes(os.getpid(), now)
+    assert len(asked) == 2

@@ -107,6 +107,22 @@ async def test_spans_are_told_until_an_incident_was_found(driver: Driver, tmp_pa
         recorded.spans("speech", last_s=30, incident=number + 1)
 
 
+async def test_of_an_incident_the_last_spans_are_told_where_there_are_too_many(
+    driver: Driver,
+) -> None:
+    """What it was is seen when it was found, and not long before."""
+    await running(driver)
+    number = await found(driver)
+    submitted_s = driver.control.state.jobs["speech"].submitted_s
+    fields = {"attempt": 1, "node": "node-1", "kind": "step", "took_s": 900.0}
+    spans = [Span(rank=rank, start_s=rank * 1e-6, **fields) for rank in range(2, 8)]
+    block = made_spans.block_of(spans, submitted_s=submitted_s)
+    made_spans.write(driver.control.settings.state, block)
+    told = await asked(driver, incident=number, limit=3)
+    assert [span["rank"] for span in told["spans"]] == [5, 6, 7]
+    assert (told["from_s"], told["more"]) == (told["spans"][0]["start_s"], False)
+
+
 async def test_the_page_of_an_incident_shows_what_ranks_did_until_it_was_found(
     driver: Driver, tmp_path: Path
 ) -> None:

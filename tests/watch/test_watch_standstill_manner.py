@@ -412,14 +412,16 @@ def test_a_long_call_that_uses_cpu_in_a_marked_pause_is_given_the_time_of_a_paus
 
 
 @pytest.mark.parametrize(
-    ("delayed", "works_on"),
+    ("used", "delayed", "works_on"),
     [
-        pytest.param(0.7, True, id="others have the processors"),
-        pytest.param(0.0, False, id="it wants no more"),
+        pytest.param(0.25, 0.7, True, id="others have the processors"),
+        pytest.param(0.25, 0.0, False, id="it wants no more"),
+        pytest.param(0.01, 0.985, False, id="it hardly ran, and tells nothing"),
+        pytest.param(0.6, -1.0, True, id="its delays began anew"),
     ],
 )
 def test_cpu_counts_as_a_share_of_what_could_be_had(
-    running: Any, delayed: float, works_on: bool
+    running: Any, used: float, delayed: float, works_on: bool
 ) -> None:
     """A fourth of a core: who computes has no more on a machine that is that busy."""
     pauses(running, pause="evaluates")
@@ -427,7 +429,7 @@ def test_cpu_counts_as_a_share_of_what_could_be_had(
 
     def alter(progress: RankProgress) -> RankProgress:
         since_s = (running.now - began) * (progress.rank == 2)
-        return replace(stands(progress), cpu_s=0.25 * since_s, delayed_s=delayed * since_s)
+        return replace(stands(progress), cpu_s=used * since_s, delayed_s=delayed * since_s)
 
     running.alter = alter
     said, *acted = running.go(65)
@@ -515,6 +517,33 @@ def test_in_a_job_that_pauses_a_stopped_process_is_acted_on_no_later(
     pauses(running, process=process, silent_s=1.0)
     assert all(each.weight is Weight.REPORT for each in running.go(acted_s - 0.5))
     assert [each.kind for each in running.go(2.5)][-1:] == [Kind.HANG]
+
+
+def test_in_a_job_that_pauses_a_short_stop_is_not_told(running: Any) -> None:
+    """Four seconds where there were pauses, in place of two: a call in one may let no pulse go."""
+    pauses(running, **MOVING)
+    running.go(30)
+    goes_on(running)
+    running.go(5)
+    pauses(running, process="S", silent_s=1.0)
+    assert running.go(3.5) == []
+
+
+def test_a_wait_of_a_length_that_ended_by_itself_before_is_not_told_again(running: Any) -> None:
+    for times in range(2):
+        pauses(running)
+        assert bool(running.go(13)) is (times == 0)
+        goes_on(running)
+        running.go(5)
+
+
+def test_a_stop_of_a_length_that_ended_by_itself_before_is_not_acted_on(running: Any) -> None:
+    """As of a debugger that looks at a rank now and then."""
+    for stood_s in (4.5, 6.5):
+        pauses(running, process="T", silent_s=1.0)
+        assert all(each.weight is Weight.REPORT for each in running.go(stood_s))
+        goes_on(running)
+        running.go(5)
 
 
 def test_a_wait_at_the_end_of_a_known_pause_is_not_told_again(running: Any) -> None:

@@ -26,11 +26,12 @@ class Past(NamedTuple):
     found: Found
 
     def answer(self, last_s: float | None = None) -> dict[str, Any]:
-        """As of `GET /jobs/{job}/spans`, the last seconds of it alone."""
+        """As of `GET /jobs/{job}/spans`, the last seconds of it alone. From `from_s` on all are
+        there: what was left out is earlier."""
         from_s = self.from_s if last_s is None else max(self.from_s, self.to_s - last_s)
         spans = [each for each in self.found.spans if each.start_s + each.took_s >= from_s]
         told: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(self.found, spans=spans))
-        return {**told, "job": self.job, "from_s": from_s, "to_s": self.to_s}
+        return {**told, "job": self.job, "from_s": from_s, "to_s": self.to_s, "more": False}
 
 
 def between(root: Path, job: str, *, from_s: float, to_s: float) -> Past:

@@ -44,7 +44,7 @@ class SpansParameters(Parameters):
         ge=1,
         le=MAX_SEQUENCE,
         description="One of the job's: from shortly before it began until it was found, where no "
-        "time is named.",
+        "time is named. Of more spans than the limit the last are told, and `from_s` is later.",
     )
     ranks: str | None = Field(
         default=None, pattern=RANKS, max_length=7_000, description="Only these, commas between."
@@ -121,14 +121,16 @@ def told(root: Path, job: str, asked: SpansParameters, *, age_s: float) -> SpanL
     to_s = _first(asked.to_s, age_s)
     from_s = _first(asked.from_s, max(0.0, to_s - LAST_S))
     ranks = None if asked.ranks is None else {int(rank) for rank in asked.ranks.split(",")}
-    found = read.find(root, job, from_s=from_s, to_s=to_s, ranks=ranks, limit=asked.limit)
+    newest = asked.incident is not None and asked.to_s is None
+    limit = asked.limit
+    found = read.find(root, job, from_s=from_s, to_s=to_s, ranks=ranks, limit=limit, newest=newest)
     return SpanList(
         job=job,
-        from_s=from_s,
+        from_s=found.spans[0].start_s if newest and found.more else from_s,
         to_s=to_s,
         clock_error_s=found.clock_error_s,
         spans=[SpanView(**msgspec.structs.asdict(each)) for each in found.spans],
         dropped=found.dropped,
-        more=found.more,
+        more=found.more and not newest,
         troubles=list(found.troubles),
     )
