@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 VIEW_MODULES = (
+    "address",
     "ask",
     "awaited",
     "busy",

@@ -18,7 +18,7 @@ const NUMBERED_PX = 16;
 const NAME_PX = 148;
 const SHORT_PX = 84;
 const EDGE_PX = 8;
-const PAST_S = 600;
+const PAST_S = 3600;
 const TABLE_ROWS = 100;
 
 export function heatmap(figure) {
@@ -36,25 +36,28 @@ class Heatmap {
     this.stage = new Stage(figure, this, { label: `Heat map of the ranks of ${this.job}` });
     this.list = made("ul", "", "view-names");
     figure.append(this.list);
-    this.moment = moment(figure, this.job, PAST_S, (ago) => this.look(ago));
+    this.moment = moment(figure, this.job, PAST_S, (at) => this.look(at), this.aborted.signal);
     this.table = new Table(figure, ["rank", "node", "state", "step", "own", "CPU", "waits"], `Ranks of ${this.job}: first who differs`);
     this.colours = coloursOf(figure);
     onTheme(() => this.repaint(), this.aborted.signal);
+    this.look(this.moment.is());
     follow(routeOf(this.job, "ranks"), (found, error) => this.told(found, error), this.aborted.signal, "heat");
   }
 
-  /** So many seconds ago, from traces; null: now. */
-  async look(ago) {
-    if (!ago) return;
+  /** At a moment, from traces; null: now. */
+  async look(at) {
+    if (at === null) return this.now && this.set(this.now);
     try {
-      this.set(digest(await past(this.job, ago))[0]);
+      const then = digest(await past(this.job, at))[0];
+      if (at === this.moment.is()) this.set(then);
     } catch (error) {
-      put(this.head, error.status === 404 ? "No traces are kept of that time." : error.message);
+      if (at === this.moment.is()) put(this.head, error.status === 404 ? "No traces are kept of that time." : error.message);
     }
   }
 
   told(found, error) {
-    if (this.moment.is()) return;
+    this.now = found ?? this.now;
+    if (this.moment.is() !== null) return;
     if (error) put(this.head, `What is shown may be old: ${error.message}`);
     else this.set(found);
   }
@@ -243,13 +246,17 @@ class Heatmap {
     context.lineWidth = 1;
   }
 
+  /** What is pointed at, and in every field the rank that was chosen. */
   pointed(context, stage, cell) {
-    if (!stage.item) return;
-    const [x, y] = this.placeOf(stage.item);
+    const { item, markedItem: marked } = stage;
+    const everywhere = marked ? this.found.columns.map((_, column) => ({ ...marked, column })) : [];
     const side = Math.max(cell, 5);
     context.strokeStyle = this.colours.css.text;
     context.lineWidth = 2;
-    context.strokeRect((x - stage.x) * stage.scale - 1, (y - stage.y) * stage.scale - 1, side + 2, side + 2);
+    for (const each of item ? [...everywhere, item] : everywhere) {
+      const [x, y] = this.placeOf(each);
+      context.strokeRect((x - stage.x) * stage.scale - 1, (y - stage.y) * stage.scale - 1, side + 2, side + 2);
+    }
     context.lineWidth = 1;
   }
 
@@ -299,6 +306,11 @@ class Heatmap {
 
   rankOf({ row }) {
     return this.found.rank[row];
+  }
+
+  itemOf(rank) {
+    const row = this.found ? this.found.rank.indexOf(rank) : -1;
+    return row < 0 ? null : { row, column: 0, at: this.found.order.indexOf(row) };
   }
 
   says({ row, column }) {

@@ -6,10 +6,12 @@ import { ask, routeOf } from "./ask.js";
 export const WINDOW_S = 10;
 const MOST_SPANS = 100_000;
 
-/** Spans of the last seconds before a moment so many seconds ago. Throws where none are kept. */
-export async function spansOf(job, agoS, windowS = WINDOW_S) {
-  const { age_s: ageS } = await ask(`/v1alpha1/jobs/${encodeURIComponent(job)}`);
-  const toS = Math.max(0, ageS - agoS);
+/**
+ * Spans of the last seconds before a moment, in seconds since the job was submitted; null: now.
+ * Throws where none are kept.
+ */
+export async function spansOf(job, atS, windowS = WINDOW_S) {
+  const toS = atS ?? (await ask(`/v1alpha1/jobs/${encodeURIComponent(job)}`)).age_s;
   const fromS = Math.max(0, toS - windowS);
   return ask(`${routeOf(job, "spans")}?from_s=${fromS.toFixed(3)}&to_s=${toS.toFixed(3)}&limit=${MOST_SPANS}`);
 }
@@ -41,7 +43,7 @@ async function kept(job) {
   return spans.length ? () => ageS + (performance.now() - seenMs) / 1000 : null;
 }
 
-export const past = async (job, agoS) => ranksOf(await spansOf(job, agoS));
+export const past = async (job, atS) => ranksOf(await spansOf(job, atS));
 
 /** Rows of ranks, by what their spans say. */
 export function ranksOf(answer) {

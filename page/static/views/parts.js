@@ -1,5 +1,6 @@
 // What the pictures have in common beside the canvas: sentences, a legend, a table, a moment.
 
+import { followAddress, keep, told } from "./address.js";
 import { pastOf } from "./moments.js";
 
 /** An element with text, and only text: whatever it quotes is no mark-up. */
@@ -83,32 +84,54 @@ export function legend(figure, items) {
 }
 
 /**
- * A slider over the past of a job, once there is one: `changed(null)` is now, a number is so many
- * seconds ago.
+ * A slider over the past of a job, once there is one. It calls `changed` with a moment, in seconds
+ * since the job was submitted, or null, which is now; the moment is one for all pictures, and in the
+ * address once the hand rests.
  */
-export function moment(figure, job, longestS, changed) {
+export function moment(figure, job, longestS, changed, signal) {
   const label = made("label", "Moment ", "view-moment");
   label.hidden = true;
   const range = made("input");
   Object.assign(range, { type: "range", max: 0, step: 1, value: 0 });
   const said = made("output", "now");
   label.append(range, said);
-  range.addEventListener("input", () => {
-    const ago = -Number(range.value);
+  figure.append(label);
+  let ageS = null;
+  let atS = told().at ?? null;
+  const say = (ago) => {
     const text = ago ? `${ago} s ago` : "now";
     put(said, text);
     range.setAttribute("aria-valuetext", text);
-    changed(ago || null);
+  };
+  const stretch = (least = 0) => Object.assign(range, { min: -Math.max(least, Math.min(longestS, Math.floor(ageS()))) });
+  const place = () => {
+    const ago = atS === null ? 0 : Math.max(1, Math.round(ageS() - atS));
+    stretch(ago);
+    range.value = -ago;
+    say(ago);
+  };
+  range.addEventListener("input", () => {
+    const ago = -Number(range.value);
+    say(ago);
+    atS = ago ? Math.max(0, Math.round(10 * (ageS() - ago)) / 10) : null;
+    changed(atS);
   });
-  figure.append(label);
-  pastOf(job).then((ageS) => {
-    const stretch = () => Object.assign(range, { min: -Math.min(longestS, Math.floor(ageS())) });
-    range.addEventListener("pointerdown", stretch);
-    range.addEventListener("focus", stretch);
-    stretch();
+  range.addEventListener("change", () => keep({ at: atS }, { step: true }));
+  followAddress(() => {
+    const at = told().at ?? null;
+    if (at === atS) return;
+    atS = at;
+    if (ageS) place();
+    changed(atS);
+  }, signal);
+  pastOf(job).then((found) => {
+    ageS = found;
+    range.addEventListener("pointerdown", () => stretch());
+    range.addEventListener("focus", () => stretch());
+    place();
     label.hidden = false;
   });
-  return { is: () => -Number(range.value) || null };
+  return { is: () => atS };
 }
 
 export const seconds = (value) => (value < 1 ? `${(1000 * value).toPrecision(3)} ms` : `${value.toPrecision(3)} s`);

@@ -1,24 +1,31 @@
 // A canvas that can be zoomed and moved, by wheel, pinch, mouse, fingers and keys, with a text that
 // says what is pointed at. A picture is drawn in its own pixels; the stage has the way to the screen.
+// Its zoom, its place and the rank that was chosen are in the page's address.
+
+import { followAddress, keep, told } from "./address.js";
 
 const MOST_ZOOM = 64;
 const STEP_PX = 48;
 const DRAG_PX = 4;
 const LOWEST_PX = 96;
 const OF_SCREEN = 0.6;
+const SETTLE_MS = 250; // browsers refuse to have their address written at each turn of a wheel
 
 /**
  * `picture`: { size() -> [width, height], draw(context, stage), pick(x, y) -> item | null,
- * step(item, dx, dy) -> item | null, says(item) -> text, chosen(item), high(width, most) -> pixels
- * that it needs on a canvas so wide, most: CSS pixels a pixel of the picture, rankOf(item) -> rank }.
+ * step(item, dx, dy) -> item | null, says(item) -> text, chosen(rank | null), high(width, most) ->
+ * pixels that it needs on a canvas so wide, most: CSS pixels a pixel of the picture,
+ * rankOf(item) -> rank, itemOf(rank) -> item | null }.
  */
 export class Stage {
   constructor(figure, picture, { label, xOnly = false } = {}) {
     this.picture = picture;
+    this.name = figure.dataset.view;
     this.xOnly = xOnly;
     this.zoom = 1;
     this.x = this.y = 0;
     this.item = null;
+    this.marked = null; // the rank that was chosen, here or in another picture
     this.pointers = new Map();
     this.frameMs = [];
     this.drawn = new Promise((done) => (this.isDrawn = done)); // with something to show
@@ -42,6 +49,7 @@ export class Stage {
     figure.append(this.box);
     this.context = this.canvas.getContext("2d");
     this.listen();
+    followAddress(({ gone }) => this.follow(gone), this.aborted.signal);
     this.resized = new ResizeObserver(() => this.resize());
     this.resized.observe(this.canvas);
     this.resize();
@@ -99,6 +107,8 @@ export class Stage {
     this.frame ??= requestAnimationFrame(() => {
       this.frame = null;
       const began = performance.now();
+      if (this.picture.found && !this.arrived) this.arrive();
+      if (this.missing && this.markedItem) this.say();
       this.bound();
       this.context.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
       this.picture.draw(this.context, this);
@@ -118,6 +128,7 @@ export class Stage {
   move(dx, dy) {
     this.x += dx / this.scale;
     this.y += this.xOnly ? dy : dy / this.scale;
+    this.settle();
     this.changed();
   }
 
@@ -126,13 +137,74 @@ export class Stage {
     this.zoom = Math.min(MOST_ZOOM, Math.max(1, this.zoom * factor));
     this.x = px - x / this.scale;
     this.y = this.xOnly ? this.y : py - y / this.scale;
+    this.settle();
     this.changed();
   }
 
   reset() {
     this.zoom = 1;
     this.x = this.y = 0;
+    this.settle();
     this.changed();
+  }
+
+  // ---------------------------------------------------------------- what the address says
+
+  /** For the first time with something to show. */
+  arrive() {
+    this.arrived = true;
+    if (told()[this.name]) this.restore();
+    this.mark(told().rank ?? null);
+    const item = this.markedItem;
+    if (item && !told()[this.name]) this.show(item);
+    this.come();
+  }
+
+  follow(gone) {
+    if (!this.arrived) return;
+    if (gone) this.restore();
+    this.mark(told().rank ?? null);
+    if (gone) this.come();
+  }
+
+  restore() {
+    const [zoom, left, above] = told()[this.name] ?? [1, 0, 0];
+    const [width, height] = this.picture.size();
+    this.zoom = Math.min(MOST_ZOOM, Math.max(1, zoom));
+    this.x = left * width;
+    this.y = above * height;
+    this.changed();
+  }
+
+  /** To the picture that was used last, unless it is in use. */
+  come() {
+    if (told().view !== this.name || document.activeElement === this.canvas) return;
+    this.canvas.focus({ preventScroll: true });
+    this.box.parentElement.scrollIntoView({ block: "start" });
+  }
+
+  /** Into the address, once hands rest. */
+  settle() {
+    clearTimeout(this.settling);
+    this.settling = setTimeout(() => {
+      const [width, height] = this.picture.size();
+      this.bound();
+      const seen = [this.zoom, this.x / width, this.y / height].map((each) => Number(each.toFixed(5)));
+      keep({ view: this.name, [this.name]: seen.join() === "1,0,0" ? null : seen });
+    }, SETTLE_MS);
+  }
+
+  mark(rank) {
+    if (rank !== this.marked) {
+      this.marked = rank;
+      this.picture.chosen?.(rank);
+      if (!this.item) this.say();
+    }
+    this.changed();
+  }
+
+  get markedItem() {
+    return this.marked === null ? null : this.picture.itemOf(this.marked);
   }
 
   // ---------------------------------------------------------------- what is pointed at
@@ -140,11 +212,18 @@ export class Stage {
   point(item, { shows = false } = {}) {
     if (item === this.item) return;
     this.item = item;
-    const said = item ? this.picture.says(item) : "";
-    if (this.said.textContent !== said) this.said.textContent = said;
+    this.say();
     if (item && shows) this.show(item);
-    if (item) this.offer(this.picture.rankOf?.(item));
     this.changed();
+  }
+
+  /** Of what is pointed at, else of the rank that was chosen. */
+  say() {
+    const item = this.item ?? this.markedItem;
+    this.missing = !item && this.marked !== null;
+    const said = item ? this.picture.says(item) : this.missing ? `Rank ${this.marked} is not shown here` : "";
+    if (this.said.textContent !== said) this.said.textContent = said;
+    if (item) this.offer(this.picture.rankOf(item));
   }
 
   /** A button for the stack of the rank that was pointed at last, where the page takes stacks. */
@@ -165,8 +244,7 @@ export class Stage {
   }
 
   choose(item) {
-    this.picture.chosen?.(item);
-    this.changed();
+    keep({ view: this.name, rank: item ? this.picture.rankOf(item) : null }, { step: true });
   }
 
   // ---------------------------------------------------------------- hands
@@ -182,7 +260,12 @@ export class Stage {
     on("pointerleave", () => this.pointers.size || this.point(null));
     on("dblclick", () => this.reset());
     on("keydown", (event) => this.key(event));
-    on("focus", () => this.item || this.point(this.picture.first?.() ?? null));
+    on("focus", () => this.focused());
+  }
+
+  focused() {
+    keep({ view: this.name });
+    if (!this.item) this.point(this.markedItem ?? this.picture.first?.() ?? null);
   }
 
   /** Wheels zoom where ctrl or the picture has them do so, so that the page itself can be scrolled. */

@@ -36,7 +36,7 @@ class Timeline {
     figure.append(this.head);
     this.stage = new Stage(figure, this, { label: `Timeline of the ranks of ${this.job}`, xOnly: true });
     this.legend = legend(figure, [["step", "its own work"], ...KINDS.slice(1).map((kind) => [kind, kind])]);
-    this.moment = moment(figure, this.job, PAST_S, () => this.look());
+    this.moment = moment(figure, this.job, PAST_S, () => this.look(), this.aborted.signal);
     this.table = new Table(figure, ["rank", "node", "what", "from", "took", "waited"], `Spans of ${this.job}: the last`);
     this.colours = coloursOf(figure);
     onTheme(() => this.repaint(), this.aborted.signal);
@@ -48,15 +48,16 @@ class Timeline {
     clearTimeout(this.timer);
     if (document.hidden || this.asking) return;
     this.asking = true;
+    const at = this.moment.is();
     try {
-      const ago = this.moment.is();
-      const spans = await spansOf(this.job, ago ?? 0, WINDOW_S);
-      this.set(spans, ago ? null : await ask(routeOf(this.job, "ranks")).catch(() => null));
+      const spans = await spansOf(this.job, at, WINDOW_S);
+      this.set(spans, at !== null ? null : await ask(routeOf(this.job, "ranks")).catch(() => null));
     } catch (error) {
       put(this.head, error.status === 404 ? "No traces are kept of this job." : `What is shown may be old: ${error.message}`);
     }
     this.asking = false;
-    if (!this.moment.is()) this.timer = setTimeout(() => this.look(), PERIOD_MS);
+    if (this.moment.is() !== at) this.look();
+    else if (at === null) this.timer = setTimeout(() => this.look(), PERIOD_MS);
   }
 
   set(answer, ranks) {
@@ -208,17 +209,19 @@ class Timeline {
     const { css } = this.colours;
     const { lines, nodes, awaited, fromS } = this.found;
     const marked = new Set(awaited);
+    const named = new Set([...awaited, stage.marked]);
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
     context.textAlign = "left";
-    const marks = lines.flatMap((rank, line) => (marked.has(rank) ? [this.middleOf(line, stage)] : []));
+    const marks = lines.flatMap((rank, line) => (named.has(rank) ? [this.middleOf(line, stage)] : []));
     let above = -LEGIBLE_PX;
     lines.forEach((rank, line) => {
       const y = this.middleOf(line, stage);
       if ((line + 1) * this.tall < stage.y || y > stage.height - AXIS_PX) return;
-      if (!marked.has(rank) && (y - above < LEGIBLE_PX || marks.some((other) => Math.abs(other - y) < LEGIBLE_PX))) return;
+      if (!named.has(rank) && (y - above < LEGIBLE_PX || marks.some((other) => Math.abs(other - y) < LEGIBLE_PX))) return;
       above = y;
-      context.fillStyle = marked.has(rank) ? css.mark : css.quiet;
+      context.fillStyle = marked.has(rank) ? css.mark : rank === stage.marked ? css.text : css.quiet;
+      if (rank === stage.marked) this.lined(context, stage, line);
       context.fillText(`${rank} ${nodes.get(rank) ?? ""}`, 2, y, NAMES_PX - 6);
     });
     const { perPx, leftS, wide } = this.scaleOf(stage);
@@ -239,6 +242,12 @@ class Timeline {
     const long = (this.found.bars.to[stage.item.at] - this.found.bars.from[stage.item.at]) / perPx;
     context.strokeStyle = css.text;
     context.strokeRect(Math.max(NAMES_PX, x), y, Math.max(2, long), this.tall * FILLED);
+  }
+
+  /** Round the line of the rank that was chosen. */
+  lined(context, stage, line) {
+    context.strokeStyle = this.colours.css.text;
+    context.strokeRect(0.5, line * this.tall - stage.y - 0.5, stage.width - 1, this.tall * FILLED + 1);
   }
 
   // ---------------------------------------------------------------- what is pointed at
@@ -285,6 +294,14 @@ class Timeline {
 
   rankOf({ at }) {
     return this.found.bars.spans[at]?.rank;
+  }
+
+  /** The last that is known of a rank. */
+  itemOf(rank) {
+    if (!this.found) return null;
+    const { lines, bars } = this.found;
+    const line = lines.indexOf(rank);
+    return line < 0 || bars.firstOf[line] === bars.firstOf[line + 1] ? null : { at: bars.firstOf[line + 1] - 1 };
   }
 
   says({ at }) {

@@ -35,32 +35,35 @@ class View3d {
     legend(figure, [["runs", "runs"], ["waiting", "waits"], ["pauses", "pauses"], ["grave", "stopped, still, gone or unseen"]]);
     this.list = made("ul", "", "view-names");
     figure.append(this.list);
-    this.moment = moment(figure, this.job, PAST_S, (ago) => this.look(ago));
+    this.moment = moment(figure, this.job, PAST_S, (at) => this.look(at), this.aborted.signal);
     this.table = new Table(figure, ["waiting ranks", "where", "for"], `Who waits for whom in ${this.job}`);
     this.colours = coloursOf(figure);
     onTheme(() => this.repaint(), this.aborted.signal);
     follow(routeOf(this.job, "view3d"), (answer, error) => this.told(answer, error), this.aborted.signal);
   }
 
-  /** So many seconds ago: what ranks did is in traces; where they stand is as now. */
-  async look(ago) {
-    if (!ago || !this.now) return;
+  /** At a moment: what ranks did is in traces; where they stand is as now. */
+  async look(at) {
+    if (!this.now) return;
+    if (at === null) return this.set(this.now);
     try {
-      const then = await past(this.job, ago);
+      const then = await past(this.job, at);
+      if (at !== this.moment.is()) return;
       const states = new Map(then.ranks.map((row) => [row.rank, row.state]));
       const ranks = this.now.ranks.map((each) => ({ ...each, state: states.get(each.rank) ?? "unseen", verdict: "" }));
       const { waits, ends, why } = then;
       this.set({ ...this.now, ranks, waits, ends, why });
     } catch (error) {
-      put(this.head, error.status === 404 ? "No traces are kept of that time." : error.message);
+      if (at === this.moment.is()) put(this.head, error.status === 404 ? "No traces are kept of that time." : error.message);
     }
   }
 
   told(answer, error) {
     if (error) put(this.head, `What is shown may be old: ${error.message}`);
     if (!answer) return;
+    const first = !this.now;
     this.now = answer;
-    if (!this.moment.is()) this.set(answer);
+    if (first || this.moment.is() === null) this.look(this.moment.is());
   }
 
   set(answer) {
@@ -321,13 +324,17 @@ class View3d {
     return [EDGE + this.found.x[at], ABOVE + this.found.y[at]];
   }
 
-  chosen(item) {
-    this.rank = item ? item.rank : null;
+  chosen(rank) {
+    this.rank = rank;
     if (this.answer) this.describe();
   }
 
   rankOf({ rank }) {
     return rank;
+  }
+
+  itemOf(rank) {
+    return this.found?.placeOf.has(rank) ? { rank } : null;
   }
 
   says({ rank }) {
