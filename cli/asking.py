@@ -75,6 +75,10 @@ class Source(Protocol):
         """`earlier`: also of the jobs that had its name before."""
         ...
 
+    def curves(self, job: str) -> dict[str, Any]:
+        """Its loss, speed and memory, with its incidents."""
+        ...
+
     def why(self, name: str) -> dict[str, Any]:
         """Of the job or the node that is meant. Raises `Stopped`."""
         ...
@@ -177,6 +181,10 @@ class Live:
 
     def fleet_goodput(self, *, since_s: float, limit: int) -> dict[str, Any]:
         told: dict[str, Any] = self._client.get(path("goodput"), since_s=since_s, limit=limit)
+        return told
+
+    def curves(self, job: str) -> dict[str, Any]:
+        told: dict[str, Any] = self._client.get(path("jobs", job, "curves"))
         return told
 
     def why(self, name: str) -> dict[str, Any]:

@@ -1,9 +1,7 @@
 """`holdfast burst`: what a node's rails move each millisecond: take it now, list, show."""
 
-import csv
-import io
+from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,8 +10,9 @@ from typer.core import TyperGroup
 from holdfast.cli import asking
 from holdfast.cli.client import path
 from holdfast.cli.output import as_json, say, table
-from holdfast.cli.pictures import Dark, Png, Svg, to_file, write
+from holdfast.cli.pictures import Dark, Png, Svg, to_file
 from holdfast.cli.shared import Json, State, Url, client, examples, group, text
+from holdfast.cli.tabular import As, Format, write
 from holdfast.protocol.counts import rate
 
 COLUMNS = 90
@@ -23,9 +22,6 @@ Node = Annotated[str, typer.Argument(metavar="NODE", callback=text)]
 Job = Annotated[str, typer.Argument(metavar="JOB", callback=text)]
 Seconds = Annotated[
     float, typer.Option("--seconds", metavar="SECONDS", min=1, max=10, help="For how long.")
-]
-Csv = Annotated[
-    Path | None, typer.Option("--csv", metavar="FILE", help="Write the samples as CSV.")
 ]
 
 
@@ -47,8 +43,9 @@ def register(app: typer.Typer) -> None:
     )
     bursts.command("take", epilog=examples("holdfast burst take node-2 --seconds 5"))(take)
     bursts.command("ls", epilog=examples("holdfast burst ls my-job"))(list_bursts)
-    typed = "holdfast burst show my-job 1 --svg burst.svg"
-    bursts.command("show", epilog=examples(typed))(show)
+    typed = ("--svg burst.svg", "--format csv > burst.csv")
+    shown = examples(*(f"holdfast burst show my-job 1 {each}" for each in typed))
+    bursts.command("show", epilog=shown)(show)
     app.add_typer(bursts, name="burst")
 
 
@@ -68,12 +65,21 @@ def take(
     _show(asked.get(path("jobs", taken["job"], "bursts", taken["burst"]["id"])))
 
 
-def list_bursts(job: Job, url: Url = None, state: State = None, json: Json = False) -> None:
+def list_bursts(
+    job: Job,
+    form: As = Format.TABLE,
+    url: Url = None,
+    state: State = None,
+    json: Json = False,
+) -> None:
     """List those that are kept of a job's nodes."""
     asked, alive = asking.source(url, state, job)
     found = asked.bursts(job)
     if json:
         as_json(found)
+        return
+    if form is not Format.TABLE:
+        write(found["items"], form)
         return
     rows = (
         (each["id"], each["node"], each["began_at"], len(each["rails"]), each["why"])
@@ -90,7 +96,7 @@ def show(
     burst: Annotated[int, typer.Argument(metavar="ID", min=1)],
     svg: Svg = None,
     png: Png = None,
-    csv_file: Csv = None,
+    form: As = Format.TABLE,
     dark: Dark = False,
     url: Url = None,
     state: State = None,
@@ -104,23 +110,20 @@ def show(
     if json:
         as_json(found)
         return
-    if csv_file is not None:
-        write(csv_file, _csv(found).encode())
-    drawn = to_file(lambda theme: burst_svg.drawn(found, theme=theme), svg, png, dark=dark)
-    if not drawn and csv_file is None:
+    if form is not Format.TABLE:
+        write(list(samples(found)), form)
+        return
+    if not to_file(lambda theme: burst_svg.drawn(found, theme=theme), svg, png, dark=dark):
         _show(found)
 
 
-def _csv(found: dict[str, Any]) -> str:
+def samples(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A row a rail and sample: from when to when, and what came and went."""
-    out = io.StringIO()
-    rows = csv.writer(out, lineterminator="\n")
-    rows.writerow(("rail", "from_s", "to_s", "received_bytes", "sent_bytes"))
     for rail in found["rails"]:
         both = zip(rail["received_bytes"], rail["sent_bytes"], strict=True)
-        for (began, ended), moved in zip(pairwise(found["at_us"]), both, strict=True):
-            rows.writerow((rail["name"], began / 1e6, ended / 1e6, *moved))
-    return out.getvalue()
+        for (began, ended), (received, sent) in zip(pairwise(found["at_us"]), both, strict=True):
+            when = {"from_s": began / 1e6, "to_s": ended / 1e6}
+            yield {"rail": rail["name"], **when, "received_bytes": received, "sent_bytes": sent}
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -10,6 +10,8 @@ from holdfast.cli.errors import Stopped
 from holdfast.cli.output import as_json, last_word, say, table
 from holdfast.cli.shared import Json, State, Url, examples
 from holdfast.cli.since import Since, seconds
+from holdfast.cli.tabular import As, Format
+from holdfast.cli.tabular import write as write_rows
 from holdfast.page import spent
 from holdfast.page.words import duration
 from holdfast.protocol.counts import plural
@@ -20,7 +22,11 @@ MOST_DAYS = 366
 def register(app: typer.Typer) -> None:
     app.command(
         "digest",
-        epilog=examples("holdfast digest", "holdfast digest --since 30d --html month.html"),
+        epilog=examples(
+            "holdfast digest",
+            "holdfast digest --since 30d --html month.html",
+            "holdfast digest --format csv > week.csv",
+        ),
     )(digest)
 
 
@@ -29,6 +35,7 @@ def digest(
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write it there, as one file.")
     ] = None,
+    form: As = Format.TABLE,
     url: Url = None,
     state: State = None,
     json: Json = False,
@@ -40,12 +47,23 @@ def digest(
         _write(html, told)
     if json:
         as_json(told)
+    elif form is not Format.TABLE:
+        write_rows(rows(told), form)
     elif html is not None:
         say(f"the digest is in {html}")
     else:
         _show(told)
         if not alive:
             last_word()
+
+
+def rows(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row each kind of fault, each node, and the whole: `of` says which of them."""
+    both = (("kind", told["kinds"]), ("node", told["nodes"]))
+    listed = [{"of": of, "name": each[of], **each} for of, found in both for each in found]
+    whole = {name: told[name] for name in ("faults", "lost_s", "steps_lost", "submitted")}
+    made = [*listed, {"of": "all", "name": None, **whole}]
+    return [{name: row[name] for name in row if name not in ("kind", "node")} for row in made]
 
 
 def _show(told: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from holdfast.cli import (
     brake,
     burst,
     calibrate,
+    curves,
     diagnose,
     digest,
     driver,
@@ -60,7 +61,7 @@ app = typer.Typer(
 )
 
 _ABOUT_NODES = (nodes, diagnose, calibrate, fact, brake)
-_ABOUT_JOBS = (jobs, update, show, incident, goodput, digest, logs)
+_ABOUT_JOBS = (jobs, update, show, incident, goodput, curves, digest, logs)
 _TO_LOOK_AT = (page, top, ranks, stack, pictures, burst, trace)
 _ALONE = (warm, runs, checkpoint, webhook)
 for module in (

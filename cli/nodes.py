@@ -42,6 +42,7 @@ def register(app: typer.Typer) -> None:
         epilog=examples(
             "holdfast nodes",
             "holdfast nodes --worst 5",
+            "holdfast nodes --worst --format csv",
             'holdfast nodes restore node-2 --reason "new cable"',
         ),
     )
@@ -60,14 +61,15 @@ def register(app: typer.Typer) -> None:
 def _nodes(
     context: typer.Context,
     worst: Worst = None,
+    form: As = Format.TABLE,
     url: Url = None,
     state: State = None,
     json: Json = False,
 ) -> None:
     if worst is not None:
-        worst_.show(worst, url, state, json=json)
+        worst_.show(worst, form, url, state, json=json)
     elif context.invoked_subcommand is None:
-        list_nodes(Format.TABLE, url, state, json)
+        list_nodes(form, url, state, json)
 
 
 def list_nodes(

@@ -1,6 +1,6 @@
 """`holdfast nodes --worst`: the nodes, links and versions of jobs against which most is held."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from typer.core import TyperGroup
@@ -8,6 +8,7 @@ from typer.core import TyperGroup
 from holdfast.cli import asking
 from holdfast.cli.output import NARROW, as_json, console, last_word, say, table, toned
 from holdfast.cli.shared import State, Url
+from holdfast.cli.tabular import Format, write
 from holdfast.page.words import duration
 
 MOST = 10
@@ -26,12 +27,15 @@ class Parser(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-def show(most: int, url: Url, state: State, *, json: bool) -> None:
+def show(most: int, form: Format, url: Url, state: State, *, json: bool) -> None:
     """Each table that has rows, and a sentence where none has."""
     asked, alive = asking.source(url, state)
     found = asked.worst(most)
     if json:
         as_json(found)
+        return
+    if form is not Format.TABLE:
+        write(list(rows_of(found)), form)
         return
     nodes, links, versions = found["nodes"], found["links"], found["versions"]
     stores, cluster = (
@@ -52,6 +56,14 @@ def show(most: int, url: Url, state: State, *, json: bool) -> None:
             table(heads, cells)
     if not alive:
         last_word()
+
+
+def rows_of(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """All tables as one, for other programs: `of` says which of them a row is of."""
+    names = (("node", "nodes"), ("link", "links"), ("version", "versions"))
+    for of, name in (*names, ("store", "stores"), ("cluster", "cluster")):
+        for each in found.get(name, ()):
+            yield {"of": of, **each}
 
 
 def _nodes(nodes: list[dict[str, Any]]) -> tuple[Sequence[str], Iterable[Sequence[object]]]:

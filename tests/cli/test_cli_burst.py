@@ -73,10 +73,14 @@ def test_of_a_run_that_has_ended_they_are_listed_and_shown_from_its_folder(shell
     (row,) = json.loads(shell.asked("burst", "ls", name, "--json").stdout)["items"]
     assert (row["id"], row["node"], row["rails"]) == (1, "node-1", ["eth0"])
     assert "a person asked" in shell.asked("burst", "ls", name).stdout
-    said = shell.asked("burst", "show", name, "1", "--svg", "a.svg", "--csv", "a.csv")
+    said = shell.asked("burst", "show", name, "1", "--svg", "a.svg")
     assert said.returncode == 0, said.stderr
     assert (shell.folder / "a.svg").read_text().startswith("<svg")
-    assert (shell.folder / "a.csv").read_text().splitlines()[1] == "eth0,0.0,0.001,1000,5000"
+    rows = shell.asked("burst", "show", name, "1", "--format", "csv").stdout.splitlines()
+    assert rows[0] == "rail,from_s,to_s,received_bytes,sent_bytes"
+    assert rows[1] == "eth0,0.0,0.001,1000,5000"
+    (listed,) = json.loads(shell.asked("burst", "ls", name, "--format", "json").stdout)
+    assert listed["id"] == 1
     assert (
         "eth0: 3 MB/s on average, at most 6 MB/s" in shell.asked("burst", "show", name, "1").stdout
     )

@@ -47,6 +47,7 @@ TYPED = {
     "why": "why speech",
     "page": "page",
     "goodput": "goodput speech",
+    "curves": "curves speech",
     "logs": "logs speech --tail 1",
     "stack": "stack speech 0",
     "burst take": "burst take node-1 --seconds 1",
