@@ -50,12 +50,13 @@ Of = Annotated[
 def register(app: typer.Typer) -> None:
     for name, command in (("heatmap", heatmap), ("timeline", timeline), ("view3d", view3d)):
         typed = f"holdfast {name} my-job --svg {name}.svg"
-        more = () if command is heatmap else (f"holdfast {name} my-job --incident 3",)
-        app.command(name, epilog=examples(f"holdfast {name}", typed, *more))(command)
+        past = f"holdfast {name} my-job --incident 3"
+        app.command(name, epilog=examples(f"holdfast {name}", typed, past))(command)
 
 
 def heatmap(
     job: Job = None,
+    incident: Incident = None,
     svg: Svg = None,
     png: Png = None,
     dark: Dark = False,
@@ -64,11 +65,14 @@ def heatmap(
     json: Json = False,
 ) -> None:
     """Where each rank's time goes, beside ranks of its role: who differs is marked and named."""
-    from holdfast.page.draw import heat_svg
+    from holdfast.page.draw import heat_svg, moments
 
     asked, alive = asking.source(url, state, job)
     name = asking.job_named(asked, job)["name"]
-    found = _looked_at(asked, name) if alive else _ended(asked, name, PAST_S)
+    if incident is not None:
+        found = moments.ranks_of(asked.spans(name, last_s=PAST_S, incident=incident))
+    else:
+        found = _looked_at(asked, name) if alive else _ended(asked, name, PAST_S)
     if json:
         as_json(found)
     elif not to_file(lambda theme: heat_svg.drawn(found, theme=theme), svg, png, dark=dark):

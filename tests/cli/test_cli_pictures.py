@@ -224,3 +224,25 @@ def test_of_thousands_of_ranks_the_one_that_is_slow_is_seen_in_a_terminal(
     said = capsys.readouterr().out
     assert "rank 3 waits for rank 12 waits for rank 13" in said
     assert said.count("█") == 2  # one is the legend's
+
+
+@pytest.mark.parametrize("alive", [True, False])
+def test_the_heat_map_of_an_incident_is_made_of_its_traces(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], alive: bool
+) -> None:
+    from holdfast.cli import asking
+
+    class Asked:
+        def job(self, name: str) -> dict[str, Any]:
+            return {"name": name}
+
+        def spans(self, job: str, *, last_s: float, incident: int | None) -> dict[str, Any]:
+            assert (job, incident) == ("speech", 3)
+            fields = {"node": "node-1", "kind": "step", "step": 1, "start_s": 1.0}
+            spans = [{"rank": rank, **fields, "took_s": 1.0 + rank} for rank in range(2)]
+            return {"job": job, "from_s": 0.0, "to_s": 5.0, "spans": spans}
+
+    monkeypatch.setattr(asking, "source", lambda *_: (Asked(), alive))
+    pictures.heatmap("speech", incident=3, json=True)
+    told = json.loads(capsys.readouterr().out)
+    assert [row["spent"]["own_s"] for row in told["ranks"]] == [1.0, 2.0]
