@@ -119,16 +119,9 @@ def told(found: dict[str, Any], lines: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _write(file: Path, found: dict[str, Any], job: dict[str, Any], lines: Any) -> None:
-    from importlib.metadata import version
+    from holdfast.driver.adapters.page import reports
 
-    from holdfast.kit.clock import SystemClock
-    from holdfast.page import report
-    from holdfast.telemetry.analysis.alike_stacks import alike
-
-    stacks = alike({int(rank): text for rank, text in found["stacks"].items()})
-    made = SystemClock().wall().isoformat(sep=" ", timespec="seconds")
-    data = report.of(found, job, lines, stacks, made=made, version=version("holdfast"))
     try:
-        file.write_text(data, encoding="utf-8")
+        file.write_text(reports.of_incident(found, job, lines), encoding="utf-8")
     except OSError as error:
         raise Stopped(f"--html: cannot write {file}: {error.strerror}.") from error

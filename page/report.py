@@ -1,7 +1,8 @@
 """An incident, or a digest, as one HTML file that opens anywhere, without a script. Pure.
 
-Called by `holdfast incident --html` and `holdfast digest --html`. What ranks and people wrote
-is text there, whatever it is: `render` escapes each value, and the file forbids scripts.
+Called by `holdfast incident --html`, `holdfast digest --html` and the page of an incident. What
+ranks and people wrote is text there, whatever it is: `render` escapes each value, and the file
+forbids scripts.
 """
 
 from collections.abc import Mapping, Sequence

@@ -230,7 +230,7 @@ def test_of_thousands_of_ranks_the_one_that_is_slow_is_seen_in_a_terminal(
 def test_the_heat_map_of_an_incident_is_made_of_its_traces(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], alive: bool
 ) -> None:
-    from holdfast.cli import asking
+    from holdfast.cli import asking, pictures
 
     class Asked:
         def job(self, name: str) -> dict[str, Any]:

@@ -131,7 +131,7 @@ async def test_the_page_of_an_incident_shows_what_ranks_did_until_it_was_found(
     async with browser(driver) as page:
         await draws(page, at)
     async with httpx.AsyncClient(base_url=driver.http.base_url, trust_env=False) as stranger:
-        for path in (f"{at}/timeline.svg", f"{at}/trace"):
+        for path in (f"{at}/timeline.svg", f"{at}/heatmap.svg", f"{at}/trace", f"{at}/report"):
             assert (await stranger.get(path)).status_code == 401
     app = app_of(OfFolder(tmp_path))
     code = app.state.sessions.code("whoever")
@@ -150,9 +150,19 @@ async def draws(page: httpx.AsyncClient, at: str) -> None:
     assert light.text != dark.text
     assert f'src="{at}/view3d.svg"' in html
     assert "<svg" in (await page.get(f"{at}/view3d.svg")).text
+    assert f'src="{at}/heatmap.svg"' in html
+    heat = (await page.get(f"{at}/heatmap.svg")).text
+    assert "heat map of speech" in heat
+    assert "1 ranks by rack" in heat
     assert (await page.get(f"{at}/other.svg")).status_code == 404
+    assert f'href="{at}/report"' in html
+    report = await page.get(f"{at}/report")
+    assert report.headers["content-type"] == "text/html; charset=utf-8"
+    assert report.headers["content-disposition"].endswith("speech-1.html")
+    assert "<h1>Incident 1: rank 1 hangs" in report.text
+    assert "<script" not in report.text
     trace = await page.get(f"{at}/trace")
     assert (b"all_reduce" in trace.content, b"later" in trace.content) == (True, False)
     assert trace.headers["content-disposition"].endswith("speech-1.pftrace")
-    for end in ("/timeline.svg", "/trace"):
+    for end in ("/timeline.svg", "/trace", "/report"):
         assert (await page.get(f"/jobs/speech/incidents/9{end}")).status_code == 404

@@ -6,7 +6,7 @@ from contextlib import suppress
 from starlette.responses import Response
 from starlette.routing import Route
 
-from holdfast.driver.adapters.page import static, tracing
+from holdfast.driver.adapters.page import reports, static, tracing
 from holdfast.driver.adapters.page.asked import Asked, alike, answered, with_forms
 from holdfast.driver.adapters.page.facts import Dict
 from holdfast.driver.adapters.rest.goodput import MAX_SINCE_S
@@ -136,6 +136,18 @@ async def incident(asked: Asked) -> str:
     return await to_thread(pages.incident, asked.frame(), name, one, told, stood, taken)
 
 
+async def report_of_incident(asked: Asked) -> Response:
+    """The same as one file, to be kept and sent."""
+    name = await seen(asked)
+    one, job, told = (
+        await _incident(asked, name),
+        await asked.facts.job(name),
+        await asked.facts.story(name),
+    )
+    html = await to_thread(reports.of_incident, one, job, told["lines"])
+    return tracing.saved(html, "text/html; charset=utf-8", f"{name}-{one['number']}.html")
+
+
 async def goodput(asked: Asked) -> str:
     await asked.facts.may(asked.token, Right.SEE_JOBS)
     days = _number(asked, "days")
@@ -189,6 +201,7 @@ PATHS = {
     "/jobs/{job}/incidents/{number}": alike(incident),
     "/jobs/{job}/incidents/{number}/{view}.svg": picture_of_incident,
     "/jobs/{job}/incidents/{number}/trace": trace_of_incident,
+    "/jobs/{job}/incidents/{number}/report": report_of_incident,
     "/goodput": alike(goodput),
     "/nodes": alike(nodes),
     "/nodes/{node}": node,

@@ -17,7 +17,7 @@ from holdfast.driver.adapters.page.asked import Asked
 from holdfast.driver.adapters.page.past import Past
 from holdfast.driver.adapters.rest.problems import Problem, not_found
 from holdfast.page import ended
-from holdfast.page.draw import burst_svg, grid_svg, themes, timeline_svg
+from holdfast.page.draw import burst_svg, grid_svg, heat_svg, moments, themes, timeline_svg
 from holdfast.page.ended import LAST_S, Ended
 from holdfast.traces.perfetto import trace
 
@@ -90,10 +90,11 @@ async def drawn(asked: Asked, draw: Callable[..., str]) -> Response:
 
 
 async def until_found(asked: Asked, name: str, incident: int, view: str) -> Response:
-    """What each rank did until the incident was found, or who waited for whom then. Raises
-    `Problem` (404) where there is no such picture."""
+    """Where each rank's time went and what it did until the incident was found, or who waited for
+    whom then. Raises `Problem` (404) where there is no such picture."""
     job = await asked.facts.job(name)
     draws: dict[str, Callable[[dict[str, Any]], Callable[..., str]]] = {
+        "heatmap": lambda told: partial(heat_svg.drawn, moments.ranks_of(told)),
         "timeline": lambda told: partial(timeline_svg.drawn, told, None),
         "view3d": lambda told: partial(grid_svg.drawn, ended.grid_of(told, job)),
     }
@@ -118,6 +119,10 @@ async def perfetto(asked: Asked, name: str, incident: int | None = None) -> Resp
             fix = "What there is: holdfast trace ls"
             raise Problem(404, f"no spans of {when} of {name} are kept.", fix=fix)
         data = await to_thread(lambda: b"".join(trace(past.found.spans)))
-    file = quote(name if last else f"{name}-{incident}", safe="")
-    saved = f"attachment; filename*=UTF-8''{file}.pftrace"
-    return Response(data, media_type=PERFETTO, headers={"Content-Disposition": saved})
+    return saved(data, PERFETTO, f"{name if last else f'{name}-{incident}'}.pftrace")
+
+
+def saved(data: bytes | str, kind: str, file: str) -> Response:
+    """A file that a browser saves under that name."""
+    how = f"attachment; filename*=UTF-8''{quote(file, safe='')}"
+    return Response(data, media_type=kind, headers={"Content-Disposition": how})
