@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from holdfast.driver.adapters.rest.costs import FleetGoodput
     from holdfast.driver.adapters.rest.parameters import JobFilter
     from holdfast.driver.core.state.model import Job
+    from holdfast.traces.axes import Axes
 
 LAST_S = 10.0
 """Of spans in which it is looked for what ranks were at when it ended."""
@@ -166,8 +167,15 @@ class Recorded:
         if incident is not None:
             return self.spans_until(job, incident).answer()
         meant = self.job(job)
-        past = last_of(self._root, meant["name"], age_s=meant["age_s"], last_s=last_s)
+        name, axes = meant["name"], self.axes(meant["name"])
+        past = last_of(self._root, name, age_s=meant["age_s"], last_s=last_s, axes=axes)
         return past.answer()
+
+    def axes(self, job: str) -> "Axes":
+        """How its ranks are parallel."""
+        from holdfast.driver.adapters.rest.spans import axes_of
+
+        return axes_of(self._state.jobs[self._meant(job)])
 
     def spans_until(self, job: str, incident: int) -> "Past":
         """What its ranks did until that incident was found. Raises `Stopped` where it had none."""
@@ -180,7 +188,8 @@ class Recorded:
             from_s, to_s = until_found(self._state, meant, incident)
         except Problem as problem:
             raise Stopped(problem.detail, fix=problem.fix) from problem
-        return between(self._root, meant.name, from_s=from_s, to_s=to_s)
+        axes = self.axes(meant.name)
+        return between(self._root, meant.name, from_s=from_s, to_s=to_s, axes=axes)
 
     def bursts(self, job: str) -> dict[str, Any]:
         from holdfast.driver.adapters.rest import burst_views

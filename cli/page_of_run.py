@@ -117,7 +117,8 @@ class OfFolder:
     async def spans(self, job: str, last_s: float) -> Past:
         """In the same thread as all else here: it has one reader."""
         age_s = (await self.job(job))["age_s"]
-        return last_of(self._root, job, age_s=age_s, last_s=last_s)
+        axes = self._recorded.axes(job)
+        return last_of(self._root, job, age_s=age_s, last_s=last_s, axes=axes)
 
     async def spans_until(self, job: str, incident: int) -> Past:
         return _found(lambda: self._recorded.spans_until(job, incident))

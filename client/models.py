@@ -289,6 +289,8 @@ class Span(Model, frozen=True, kw_only=True):
     """Which collective of its group, from 1; 0: none."""
     ended: bool
     """Whether it is over; else it was under way when it was last seen."""
+    axis: str
+    """"dp", "pp" or "tp": of the parallelism that the job declares; "": of none, or not known."""
 
 
 class SpanList(Model, frozen=True, kw_only=True):

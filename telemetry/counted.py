@@ -1,11 +1,7 @@
-"""Messages with one peer, and time in one phase, as a rank counts them; the number of a group.
+"""Messages with one peer, and time in one phase, as a rank counts them.
 
 Used by the recorder, inside a rank.
 """
-
-import hashlib
-from collections.abc import Sequence
-from struct import pack
 
 from holdfast.telemetry.ring import RingWriter
 
@@ -38,12 +34,3 @@ class Phase:
         self._wall_ns += wall_ns
         self._thread_ns += thread_ns
         self._ring.phase(self.slot, self._wall_ns, self._thread_ns)
-
-
-def members_hash(members: Sequence[int], ordinal: int) -> int:
-    """A number for a group, the same on all its ranks.
-
-    `ordinal` tells groups of the same members apart; all ranks make groups in the same order.
-    """
-    data = pack(f"<{len(members) + 1}I", ordinal, *members)
-    return int.from_bytes(hashlib.blake2b(data, digest_size=8).digest(), "little")

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
+from holdfast.protocol.groups import members_hash
 from holdfast.telemetry import looks, schema
 from holdfast.telemetry.calls import Calls
-from holdfast.telemetry.counted import Peer, Phase, members_hash
+from holdfast.telemetry.counted import Peer, Phase
 from holdfast.telemetry.frames import Frames
 from holdfast.telemetry.looks import Tensor
 from holdfast.telemetry.ring import RingWriter

@@ -10,7 +10,8 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
 
     `kind`: one of `KINDS`. `group`: a hash of its members, `number` which collective of the group
     it is, from 1; 0: none. `waited_s`: how long the thread that trains waited for peers in it.
-    `ended` is False where it was under way when it was last seen.
+    `ended` is False where it was under way when it was last seen. `axis`: "dp", "pp" or "tp", where
+    it is of a group along one; it is not stored, but found by who knows the job's topology.
     """
 
     rank: int
@@ -25,6 +26,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     waited_s: float = 0.0
     number: int = 0
     ended: bool = True
+    axis: str = ""
 
     @property
     def key(self) -> tuple[object, ...]:

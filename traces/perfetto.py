@@ -92,9 +92,10 @@ def _seconds(name: str, value: float) -> bytes:
 
 
 def _title(span: Span) -> str:
+    """Of a group along an axis that is said: `all_reduce dp`."""
     if span.kind == STEP:
         return f"step {span.step}"
-    return span.name or span.kind
+    return f"{span.name or span.kind} {span.axis}".rstrip()
 
 
 def _times(span: Span) -> tuple[int, int]:

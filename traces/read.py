@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from holdfast.protocol.paths import RunPaths
+from holdfast.traces.axes import NONE, Axes
 from holdfast.traces.model import Span, longest
 from holdfast.traces.segments import Reading, segments
 
@@ -51,9 +52,10 @@ def find(
     ranks: Collection[int] | None = None,
     limit: int = LIMIT,
     newest: bool = False,
+    axes: Axes = NONE,
 ) -> Found:
     """The same, with how sure the times are, and what is missing. `newest`: of more than `limit`
-    the last are told, not the first."""
+    the last are told, not the first. `axes`: of the job, to be put into its spans."""
     reading = Reading()
     found = _Few(limit, newest=newest)
     errors: dict[str, float] = {}
@@ -72,7 +74,7 @@ def find(
     asked = {"from_s": from_s, "to_s": to_s, "ranks": ranks, "submitted_s": submitted_s}
     troubles = [*reading.troubles, *_packed(traces, found, limit, **asked, newest=newest)]
     return Found(
-        spans=found.told(),
+        spans=[*map(axes.named, found.told())],
         clock_error_s=errors,
         dropped=dropped,
         more=found.more,

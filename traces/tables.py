@@ -5,13 +5,15 @@ row but blocks that are not packed yet, and those as CSV, which DuckDB reads by 
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from holdfast.protocol.spans import P2P
+from holdfast.traces.axes import NONE, Axes
 from holdfast.traces.block import Block
 from holdfast.traces.segments import Reading, segments
 
@@ -35,7 +37,7 @@ COLUMNS = {
     "whole": "BOOLEAN",
     "submitted_s": "DOUBLE",
 }
-"""Of the view `spans`, by name: types of DuckDB."""
+"""Of the view `spans`, by name, but for `axis`: types of DuckDB."""
 
 KEY = ("job", "submitted_s", "rank", "attempt", "kind", "name", "grp", "number", "start_s")
 """What is under way is told again as it goes on: the last word counts."""
@@ -49,20 +51,22 @@ VIEWS = {
     "steps": """
         SELECT job, day, rank, attempt, node, step, start_s, took_s, waited_s,
                took_s - waited_s AS own_s, ended
-        FROM spans WHERE kind = 'step'""",
+        FROM plain WHERE kind = 'step'""",
     "collectives": """
-        SELECT job, attempt, grp, number, any_value(name) AS name, min(step) AS step,
+        SELECT job, attempt, grp, any_value(axis) AS axis, number, any_value(name) AS name,
+               min(step) AS step,
                count(DISTINCT rank) AS ranks, min(start_s) AS first_s, max(start_s) AS last_s,
                max(start_s) - min(start_s) AS late_s, arg_max(rank, start_s) AS last_rank,
                arg_max(node, start_s) AS last_node, max(took_s) AS took_s,
                sum(waited_s) AS waited_s, bool_and(ended) AS ended, max(error_s) AS error_s
         FROM spans WHERE kind = 'collective' GROUP BY job, attempt, grp, number""",
     "waits": """
-        SELECT job, day, rank, attempt, node, kind, name, grp, number, step, start_s, took_s,
-               waited_s, ended
+        SELECT job, day, rank, attempt, node, kind, name, grp, axis, number, step, start_s,
+               took_s, waited_s, ended
         FROM spans WHERE waited_s > 0 AND kind <> 'step'""",
     "incidents": """
-        SELECT job, attempt, rank, node, kind, name, grp, number, step, start_s, took_s, waited_s
+        SELECT job, attempt, rank, node, kind, name, grp, axis, number, step, start_s, took_s,
+               waited_s
         FROM spans WHERE NOT ended""",
 }
 """Built on `spans`; docs/traces.md says what each is for."""
@@ -96,9 +100,9 @@ class Tables:
 
 
 @contextmanager
-def tables(folders: Iterable[Path]) -> Iterator[Tables]:
+def tables(folders: Iterable[Path], *, axes: Mapping[str, Axes] | None = None) -> Iterator[Tables]:
     """Of these folders of traces. What is there may be read, and no other file, nor anything
-    written. Raises `NotInstalled`."""
+    written. `axes`: by job, how it is parallel. Raises `NotInstalled`."""
     connection = connected()
     reading = Reading()
     try:
@@ -109,6 +113,7 @@ def tables(folders: Iterable[Path]) -> Iterator[Tables]:
                 write_rows(file, (b for each in found for b in _blocks(each, reading)))
             packed = [str(path) for each in found for path in packed_files(each)]
             _load(connection, raw, packed)
+            _axes(connection, axes or {})
         connection.execute(f"SET allowed_paths = {_listed(packed)}")
         connection.execute("SET enable_external_access = false")
         for name, sql in VIEWS.items():
@@ -149,8 +154,27 @@ def _load(connection: Any, raw: Path, packed: Sequence[str]) -> None:
     connection.execute(f"CREATE VIEW told AS SELECT * FROM ({said}) WHERE {lives or 'false'}")
     _unfinished(connection)
     connection.execute(
-        "CREATE VIEW spans AS SELECT * EXCLUDE (submitted_s) FROM told WHERE ended "
+        "CREATE VIEW plain AS SELECT * EXCLUDE (submitted_s) FROM told WHERE ended "
         "UNION ALL SELECT * EXCLUDE (submitted_s) FROM unfinished"
+    )
+
+
+def _axes(connection: Any, axes: Mapping[str, Axes]) -> None:
+    """The view `spans`: with the axis of each group, and of each message by its name."""
+    connection.execute("CREATE TABLE groups (job VARCHAR, grp UBIGINT, axis VARCHAR)")
+    connection.execute("CREATE TABLE messages (job VARCHAR, rank INT, name VARCHAR, axis VARCHAR)")
+    groups = "SELECT job, grp, min(rank) FROM plain WHERE grp <> 0 GROUP BY ALL"
+    messages = f"SELECT DISTINCT job, rank, name FROM plain WHERE kind = '{P2P}'"
+    for job, grp, rank in connection.execute(groups).fetchall():
+        if axis := axes.get(job, NONE).of(rank, "", "", grp):
+            connection.execute("INSERT INTO groups VALUES (?, ?, ?)", [job, grp, axis])
+    for job, rank, name in connection.execute(messages).fetchall():
+        if axis := axes.get(job, NONE).of(rank, P2P, name, 0):
+            connection.execute("INSERT INTO messages VALUES (?, ?, ?, ?)", [job, rank, name, axis])
+    connection.execute(
+        "CREATE VIEW spans AS SELECT p.*, coalesce(g.axis, m.axis) AS axis FROM plain p "
+        "LEFT JOIN groups g ON p.job = g.job AND p.grp = g.grp LEFT JOIN messages m "
+        f"ON p.kind = '{P2P}' AND p.job = m.job AND p.rank = m.rank AND p.name = m.name"
     )
 
 

@@ -42,7 +42,8 @@ def export(
         raise misused(f"--to {until_s:g} is before --from {from_s:g}.", "Give a later time.")
     run = shared.root(state, job)
     name = shared.the_one(run, job)
-    found = read.find(run, name, from_s=from_s, to_s=until_s, limit=MOST)
+    axes = shared.axes(run, [name])[name]
+    found = read.find(run, name, from_s=from_s, to_s=until_s, limit=MOST, axes=axes)
     shared.say_troubles(found.troubles)
     if not found.spans:
         raise Stopped(f"{name} has no spans of that time.", fix="What there is: holdfast trace ls")

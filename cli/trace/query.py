@@ -20,8 +20,9 @@ def query(sql: Sql, job: shared.Job = None, state: State = None, json: Json = Fa
     from holdfast.traces.tables import tables
 
     run = shared.root(state, job)
-    folders = [RunPaths(run).traces(each) for each in shared.meant(run, job)]
-    with shared.told(), tables(folders) as asked:
+    meant = shared.meant(run, job)
+    folders = [RunPaths(run).traces(each) for each in meant]
+    with shared.told(), tables(folders, axes=shared.axes(run, meant)) as asked:
         names, rows = asked.ask(sql)
         shared.say_troubles(asked.troubles)
     if json:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from holdfast.cli.output import warn
 from holdfast.cli.shared import text
 from holdfast.protocol import exitcodes
 from holdfast.protocol.paths import RunPaths
+
+if TYPE_CHECKING:
+    from holdfast.traces.axes import Axes
 
 Job = Annotated[
     str | None, typer.Option("--job", metavar="JOB", help="Only of this job.", callback=text)
@@ -63,6 +66,22 @@ def the_one(run: Path, job: str | None) -> str:
     if len(fits) > 1:
         raise Stopped(f"{run} has traces of {len(fits)} jobs.", fix=f"Name one: {', '.join(fits)}")
     return fits[0]
+
+
+def axes(run: Path, jobs: Iterable[str]) -> "dict[str, Axes]":
+    """How ranks of each are parallel, by the run's journal; where that does not know, it is said,
+    and no axis is told."""
+    from holdfast.cli.offline import Recorded
+    from holdfast.traces.axes import NONE
+
+    found: dict[str, Axes] = {}
+    for job in jobs:
+        try:
+            found[job] = Recorded(run).axes(job)
+        except Stopped as why:
+            warn(f"how {job} is parallel is not known: {why.sentence}")
+            found[job] = NONE
+    return found
 
 
 @contextmanager

@@ -53,17 +53,24 @@ def awaited(ended: Mapping[int, float], rows: Rows, waiting: set[int]) -> tuple[
 
 
 def where(spans: Iterable[Span], rows: Rows, waiting: set[int]) -> str:
-    """The collective or message in which most wait: `all_reduce #311`."""
+    """The collective or message in which most wait: `all_reduce #311 (dp)`."""
     found: dict[int, str] = {}
     for span in spans:
         if held(span) and span["rank"] in waiting:
-            number = f" #{span['number']}" if span.get("number") else ""
-            found[span["rank"]] = f"{span.get('name', '')}{number}"
+            found[span["rank"]] = named(span)
     for rank in waiting & rows.keys():
-        if told := rows[rank].get("waits_in"):
-            found[rank] = told.partition(" of ")[0]
+        told = rows[rank].get("waits_in", "").partition(" of ")[0]
+        if told and not found.get(rank, "").startswith(f"{told} ("):
+            found[rank] = told
     places = sorted(filter(None, found.values()))
     return max(places, key=places.count, default="")
+
+
+def named(span: Span) -> str:
+    """With its number, and in brackets the axis that it is of: where each is known."""
+    number = f" #{span['number']}" if span.get("number") else ""
+    axis = f" ({span['axis']})" if span.get("axis") else ""
+    return f"{span.get('name', '')}{number}{axis}"
 
 
 def says(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdfast.page.draw import awaited
 from holdfast.protocol.topology import Axis, Topology
 
 Span = Mapping[str, Any]
@@ -48,15 +49,15 @@ def waits_of(spans: Sequence[Span]) -> dict[str, Any]:
     for rank in sorted(last):
         span = last[rank]
         if _waits(span) and span.get("group") and span.get("number"):
-            place = (_group(span), span["number"], span["name"])
+            place = (_group(span), span["number"], awaited.named(span))
             places.setdefault(place, []).append(rank)
     waits: list[dict[str, Any]] = [
         {
-            "where": f"{name} #{number}",
+            "where": where,
             "waiting": ranks,
             "lacking": sorted(rank for rank, most in came[group].items() if most < number),
         }
-        for (group, number, name), ranks in places.items()
+        for (group, number, where), ranks in places.items()
     ]
     waiting = {rank for wait in waits for rank in wait["waiting"]}
     ends = sorted({rank for wait in waits for rank in wait["lacking"]} - waiting)[:MOST_ENDS]

@@ -136,6 +136,7 @@ def test_a_mouse_zooms_moves_and_points(looked: Looked) -> None:
     eventually(lambda: looked.state("heatmap", "x") > before, "it follows the hand")
     canvas.dblclick()
     eventually(lambda: looked.state("heatmap", "zoom") == 1, "a double click shows all")
+    canvas.press("Escape")  # lets go of the rank that the clicks have chosen
 
 
 def test_a_rank_that_is_chosen_shows_its_groups_and_whom_it_waits_for(looked: Looked) -> None:

@@ -15,7 +15,7 @@ from holdfast.driver.adapters.rest.guard import meant
 from holdfast.driver.adapters.rest.jobs import job_of, told, view_of
 from holdfast.driver.adapters.rest.logs import FIRST_ATTEMPT, RankLog
 from holdfast.driver.adapters.rest.nodes import node_of, node_view_of, nodes_of
-from holdfast.driver.adapters.rest.spans import until_found
+from holdfast.driver.adapters.rest.spans import axes_of, until_found
 from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.adapters.rest.views import brake_view, incident_view
 from holdfast.driver.people import job_lives
@@ -164,12 +164,15 @@ class Here:
 
     async def spans(self, job: str, last_s: float) -> Past:
         root, age_s = self._control.settings.state, (await self.job(job))["age_s"]
-        return await asyncio.to_thread(last_of, root, job, age_s=age_s, last_s=last_s)
+        more = {"last_s": last_s, "axes": axes_of(job_of(self._control, job))}
+        return await asyncio.to_thread(lambda: last_of(root, job, age_s=age_s, **more))
 
     async def spans_until(self, job: str, incident: int) -> Past:
         root, known = self._control.settings.state, job_of(self._control, job)
         from_s, to_s = until_found(self._control.state, known, incident)
-        return await asyncio.to_thread(between, root, known.name, from_s=from_s, to_s=to_s)
+        when = {"from_s": from_s, "to_s": to_s}
+        axes = axes_of(known)
+        return await asyncio.to_thread(lambda: between(root, known.name, **when, axes=axes))
 
     async def bursts(self, job: str) -> list[Dict]:
         root = self._control.settings.state

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from holdfast.traces import read
+from holdfast.traces.axes import NONE, Axes
 from holdfast.traces.read import Found
 
 MOST_SPANS = 200_000
@@ -34,18 +35,19 @@ class Past(NamedTuple):
         return {**told, "job": self.job, "from_s": from_s, "to_s": self.to_s, "more": False}
 
 
-def between(root: Path, job: str, *, from_s: float, to_s: float) -> Past:
+def between(root: Path, job: str, *, from_s: float, to_s: float, axes: Axes = NONE) -> Past:
     """What its ranks did then; less of its beginning where that has more than MOST_SPANS."""
-    found = read.find(root, job, from_s=from_s, to_s=to_s, limit=MOST_SPANS, newest=True)
+    window = {"from_s": from_s, "to_s": to_s}
+    found = read.find(root, job, **window, limit=MOST_SPANS, newest=True, axes=axes)
     return Past(job, found.spans[0].start_s if found.more else from_s, to_s, found)
 
 
-def last_of(root: Path, job: str, *, age_s: float, last_s: float) -> Past:
+def last_of(root: Path, job: str, *, age_s: float, last_s: float, axes: Axes = NONE) -> Past:
     """The last `last_s` in which its ranks did anything, up to an hour before it ended, or before
     now; less of it where that has more than MOST_SPANS. Without spans where there are none."""
     for back_s in (last_s, *(each for each in FURTHER_BACK_S if each > last_s)):
         since_s = max(0.0, age_s - back_s)
-        found = read.find(root, job, from_s=since_s, limit=MOST_SPANS, newest=True)
+        found = read.find(root, job, from_s=since_s, limit=MOST_SPANS, newest=True, axes=axes)
         if found.spans or not since_s:
             break
     to_s = max((each.start_s + each.took_s for each in found.spans), default=age_s)

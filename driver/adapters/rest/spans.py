@@ -15,6 +15,7 @@ from holdfast.driver.adapters.rest.view import View
 from holdfast.driver.core.state.model import Job, State
 from holdfast.driver.people import job_lives
 from holdfast.traces import read
+from holdfast.traces.axes import NONE, Axes
 
 router = APIRouter(prefix=PREFIX, tags=["spans"], dependencies=[Depends(person)])
 
@@ -75,6 +76,8 @@ class SpanView(View):
     """Which collective of its group, from 1; 0: none."""
     ended: bool
     """Whether it is over; else it was under way when it was last seen."""
+    axis: str
+    """"dp", "pp" or "tp": of the parallelism that the job declares; "": of none, or not known."""
 
 
 class SpanList(View):
@@ -101,7 +104,13 @@ def spans(job: str, control: Driver, asked: Annotated[SpansParameters, Query()])
     if asked.incident is not None:
         since_s, until_s = until_found(control.state, found, asked.incident)
         asked = asked.model_copy(update={"from_s": _first(asked.from_s, since_s)})
-    return told(control.settings.state, found.name, asked, age_s=_first(until_s, age_s))
+    age_s = _first(until_s, age_s)
+    return told(control.settings.state, found.name, asked, age_s=age_s, axes=axes_of(found))
+
+
+def axes_of(job: Job) -> Axes:
+    """As its ranks are laid out now, and as it was declared: it may go on with fewer."""
+    return Axes(job.layout.topology, job.plan.topology)
 
 
 def until_found(state: State, job: Job, incident: int) -> tuple[float, float]:
@@ -116,14 +125,16 @@ def _first(given: float | None, other: float) -> float:
     return other if given is None else given
 
 
-def told(root: Path, job: str, asked: SpansParameters, *, age_s: float) -> SpanList:
+def told(
+    root: Path, job: str, asked: SpansParameters, *, age_s: float, axes: Axes = NONE
+) -> SpanList:
     """Of a job's traces in the run in `root`. `age_s`: how long ago it was submitted."""
     to_s = _first(asked.to_s, age_s)
     from_s = _first(asked.from_s, max(0.0, to_s - LAST_S))
     ranks = None if asked.ranks is None else {int(rank) for rank in asked.ranks.split(",")}
     newest = asked.incident is not None and asked.to_s is None
-    limit = asked.limit
-    found = read.find(root, job, from_s=from_s, to_s=to_s, ranks=ranks, limit=limit, newest=newest)
+    more = {"ranks": ranks, "limit": asked.limit, "newest": newest, "axes": axes}
+    found = read.find(root, job, from_s=from_s, to_s=to_s, **more)
     return SpanList(
         job=job,
         from_s=found.spans[0].start_s if newest and found.more else from_s,

@@ -43,11 +43,11 @@ export function awaitedOf(ended, rows, waiting) {
 export function whereOf(spans, rows, waiting) {
   const found = new Map();
   for (const span of spans) {
-    if (isHeld(span) && waiting.has(span.rank)) found.set(span.rank, `${span.name ?? ""}${span.number ? ` #${span.number}` : ""}`);
+    if (isHeld(span) && waiting.has(span.rank)) found.set(span.rank, namedOf(span));
   }
   for (const rank of waiting) {
-    const told = rows.get(rank)?.waits_in;
-    if (told) found.set(rank, told.split(" of ")[0]);
+    const told = (rows.get(rank)?.waits_in ?? "").split(" of ")[0];
+    if (told && !found.get(rank)?.startsWith(`${told} (`)) found.set(rank, told);
   }
   const counts = new Map();
   for (const place of found.values()) if (place) counts.set(place, (counts.get(place) ?? 0) + 1);
@@ -55,6 +55,9 @@ export function whereOf(spans, rows, waiting) {
   for (const place of [...counts.keys()].sort()) if (counts.get(place) > most) [best, most] = [place, counts.get(place)];
   return best;
 }
+
+/** With its number, and in brackets the axis that it is of: where each is known. */
+export const namedOf = ({ name, number, axis }) => `${name ?? ""}${number ? ` #${number}` : ""}${axis ? ` (${axis})` : ""}`;
 
 export function saysOf(found, nodes, ended, waiting, place) {
   if (!found.length) return "";

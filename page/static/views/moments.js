@@ -2,6 +2,7 @@
 // page/draw/moments.py makes.
 
 import { ask, routeOf } from "./ask.js";
+import { namedOf } from "./awaited.js";
 
 export const WINDOW_S = 10;
 const MOST_SPANS = 100_000;
@@ -81,7 +82,7 @@ export function waitsOf(spans) {
     if (!waitsIn(span) || !span.group || !span.number) continue;
     const group = `${span.attempt ?? 1} ${span.group}`;
     const place = `${group} ${span.number} ${span.name}`;
-    if (!places.has(place)) places.set(place, { group, number: span.number, where: `${span.name} #${span.number}`, waiting: [] });
+    if (!places.has(place)) places.set(place, { group, number: span.number, where: namedOf(span), waiting: [] });
     places.get(place).waiting.push(rank);
   }
   const waits = [...places.values()].map(({ group, number, where, waiting }) => ({

@@ -307,7 +307,7 @@ class Timeline {
   says({ at }) {
     const span = this.found.bars.spans[at];
     if (!span) return "";
-    const what = [span.kind, span.name].filter(Boolean).join(" ");
+    const what = [span.kind, span.name, span.axis && `(${span.axis})`].filter(Boolean).join(" ");
     const waited = span.waited_s ? `, ${seconds(span.waited_s)} of it waiting` : "";
     const under = span.ended === false ? ", under way" : "";
     return `Rank ${span.rank} on ${this.found.nodes.get(span.rank) ?? "?"}: ${what}, step ${span.step ?? 0}, from ${(span.start_s ?? 0).toFixed(3)} s for ${seconds(span.took_s ?? 0)}${waited}${under}`;
