@@ -54,10 +54,11 @@ def of(last: Answer, lines: Answer, job: Mapping[str, Any]) -> Ended:
     drawn: dict[str, Callable[..., str]] = {
         "heatmap": partial(heat_svg.drawn, rows),
         "timeline": partial(timeline_svg.drawn, lines, None),
+        "timeline-narrow": partial(timeline_svg.drawn, lines, None, width=timeline_svg.NARROW),
         "view3d": partial(grid_svg.drawn, grid),
     }
     says = {"heatmap": _outliers(rows), "timeline": _awaited(lines), "view3d": _states(grid)}
-    shown = [Shown(view, TITLES[view], says[view]) for view in drawn]
+    shown = [Shown(view, TITLES[view], says[view]) for view in says]
     return Ended(f"{last['from_s']:.1f} s to {last['to_s']:.1f} s", shown, drawn)
 
 

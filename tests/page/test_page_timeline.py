@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.bench.page import made as made_ranks
 from holdfast.page import ended
-from holdfast.page.draw import busy, grid_svg, heat, moments, timeline, timeline_svg
+from holdfast.page.draw import busy, grid_svg, heat, moments, svg, timeline, timeline_svg
 from holdfast.protocol.topology import Topology
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -238,9 +238,11 @@ def test_for_whom_everybody_waited_at_a_moment_of_the_past_is_known() -> None:
     for span in answer["spans"]:
         if span["kind"] == "collective":
             span |= {"group": 7 if span["rank"] < 4 else 8, "number": span["step"] + 1}
+            span |= {"axis": "dp"} if span["rank"] < 4 else {}
     rows = moments.ranks_of(answer)
     first, other = rows["waits"]
-    assert first == {"where": "all_reduce #13", "waiting": [0, 2, 3], "lacking": [1]}
+    assert first == {"where": "all_reduce #13 (dp)", "waiting": [0, 2, 3], "lacking": [1]}
+    assert other["where"] == "all_reduce #13"
     assert (other["waiting"], other["lacking"]) == ([4, 5, 6, 7], [])
     assert (rows["ends"], rows["why"]) == ([1], ["by traces the waits of 7 ranks end at rank 1"])
     drawn = grid_svg.drawn(moments.grid_of(rows, Topology(dp=8), 8))
@@ -250,7 +252,7 @@ def test_for_whom_everybody_waited_at_a_moment_of_the_past_is_known() -> None:
     said = ended.of({**answer, "troubles": []}, {**answer, "troubles": []}, job).shown[2].says
     assert said[1:] == [
         "Ranks 4-7 wait in all_reduce #13 for nobody known.",
-        "Ranks 0, 2-3 wait in all_reduce #13 for rank 1.",
+        "Ranks 0, 2-3 wait in all_reduce #13 (dp) for rank 1.",
     ]
     goes = moments.ranks_of(made_ranks.spans(4))
     assert (goes["waits"], goes["ends"], goes["why"]) == ([], [], [])
@@ -261,3 +263,21 @@ def test_who_was_stopped_at_a_moment_of_the_past_is_known() -> None:
     held = {"kind": "pause", "name": "stopped", "start_s": 12.0, "took_s": 8.0, "ended": False}
     answer["spans"].append({**answer["spans"][0], "rank": 1, **held})
     assert [row["state"] for row in moments.ranks_of(answer)["ranks"]] == ["waits", "stopped"]
+
+
+def test_for_a_phone_it_is_as_wide_as_its_screen_and_nothing_is_cut_off() -> None:
+    answer = made_ranks.spans(4, stopped=1, at_s=12.0)
+    root = ElementTree.fromstring(timeline_svg.drawn(answer, width=timeline_svg.NARROW))
+    wide = ElementTree.fromstring(timeline_svg.drawn(answer))
+    assert float(root.get("width", "")) == timeline_svg.NARROW
+    assert float(root.get("height", "")) > float(wide.get("height", ""))
+    texts = [each for each in root.iter() if each.tag.endswith("text")]
+    for each in texts:
+        if each.get("text-anchor", "start") == "start":
+            size = float(each.get("font-size", "12"))
+            ends = float(each.get("x", "")) + len(each.text or "") * size * svg.CHARACTER
+            assert ends <= timeline_svg.NARROW, each.text
+    said = " ".join(each.text or "" for each in texts)
+    assert "rank 1 on node-0 has done nothing since 12.0 s" in said
+    bars = [each for each in root.iter() if "bar" in each.get("class", "").split()]
+    assert bars

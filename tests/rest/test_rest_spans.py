@@ -148,6 +148,9 @@ async def draws(page: httpx.AsyncClient, at: str) -> None:
     assert light.headers["content-type"].startswith("image/svg+xml")
     assert "1 rank, 0.0 s to " in light.text
     assert light.text != dark.text
+    assert f'srcset="{at}/timeline-narrow.svg?dark=1"' in html
+    narrow = (await page.get(f"{at}/timeline-narrow.svg")).text
+    assert ('width="360"' in narrow, 'width="1200"' in light.text) == (True, True)
     assert f'src="{at}/view3d.svg"' in html
     assert "<svg" in (await page.get(f"{at}/view3d.svg")).text
     assert f'src="{at}/heatmap.svg"' in html

@@ -96,6 +96,9 @@ async def until_found(asked: Asked, name: str, incident: int, view: str) -> Resp
     draws: dict[str, Callable[[dict[str, Any]], Callable[..., str]]] = {
         "heatmap": lambda told: partial(heat_svg.drawn, moments.ranks_of(told)),
         "timeline": lambda told: partial(timeline_svg.drawn, told, None),
+        "timeline-narrow": lambda told: partial(
+            timeline_svg.drawn, told, None, width=timeline_svg.NARROW
+        ),
         "view3d": lambda told: partial(grid_svg.drawn, ended.grid_of(told, job)),
     }
     if view not in draws:
