@@ -26,6 +26,8 @@ DRAWN = (
     *(("job", width, scheme) for width in WIDTHS for scheme in ("light", "dark")),
     *(("incident", 360, "light"), ("incident", 1440, "dark")),
     *(("node", 360, "dark"), ("node", 1440, "light")),
+    *(("jobs", 360, "light"), ("jobs", 1440, "dark")),
+    *(("goodput", 360, "dark"), ("goodput", 1440, "light")),
 )
 
 
@@ -216,10 +218,12 @@ def test_pictures_for_the_documentation(watched: Watched, browser: "Browser") ->
     incident = watched.client.get("/v1alpha1/incidents")["items"][0]["number"]
     job = f"/jobs/{watched.name}"
     paths = {"job": job, "incident": f"{job}/incidents/{incident}", "node": "/nodes/node-1"}
+    paths |= {"jobs": "/", "goodput": "/goodput"}
     for name, width, scheme in DRAWN:
         viewport = {"width": width, "height": HEIGHTS[width]}
         context = browser.new_context(viewport=viewport, color_scheme=scheme)  # type: ignore[arg-type]
-        page = watched.opened(context, paths[name])
+        page = watched.opened(context)
+        page.goto(f"{watched.base}{paths[name]}")  # a code leads past a list of one job
         file = PICTURES / f"{name}-{width}-{scheme}.png"
         page.screenshot(path=file)
         assert file.stat().st_size < 150_000
