@@ -1,5 +1,6 @@
 """`holdfast trace` over made-up traces, and those of a real run whose rank is stopped."""
 
+import importlib.util
 import json
 import os
 import re
@@ -148,7 +149,7 @@ def test_spans_of_a_run_show_who_was_stopped_and_where_everybody_waits(shell: Sh
         ]
 
     live = eventually(waiting, "the API shows who waits")
-    assert live[-1]["name"] == "all_reduce"
+    assert (live[-1]["name"], live[-1]["axis"]) == ("all_reduce", "dp")
     running.communicate(timeout=DEADLINE_S)
     found = read.find(shell.run, job)
     assert found.troubles == ()
@@ -166,6 +167,9 @@ def test_spans_of_a_run_show_who_was_stopped_and_where_everybody_waits(shell: Sh
     assert {span.rank for span in before} == {0, 1}
     assert {span.attempt for span in found.spans} == {1, 2}
     assert found.clock_error_s["node-1"] < 0.5
+    if importlib.util.find_spec("duckdb"):
+        of_axis = "SELECT DISTINCT axis FROM waits WHERE name = 'all_reduce'"
+        assert asked(shell, "query", of_axis) == [{"axis": "dp"}]
 
 
 def _pid(path: Path) -> int:

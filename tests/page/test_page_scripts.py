@@ -168,12 +168,34 @@ def test_the_timeline_has_the_same_lines_and_says_the_same(ranks: int, stopped: 
 
 
 @needs_node
+def test_the_axis_of_what_is_waited_in_is_said_alike() -> None:
+    answer = made_ranks.spans(8, steps=4, stopped=5, at_s=2.0)
+    for span in answer["spans"]:
+        if span["kind"] == "collective":
+            span |= {"number": span["step"] + 1, "axis": "dp"}
+    held = next(each for each in answer["spans"] if not each.get("ended", True))
+    place = f"all_reduce #{held['number']}"
+    rows = [
+        {"rank": rank, "node": "node-1", "state": "waits", "waits_in": f"{place} of [0, 1]"}
+        for rank in range(8)
+        if rank != 5
+    ]
+    for ranks in (None, {"ranks": rows}):
+        mine = timeline.timeline(answer, ranks).says
+        assert mine.endswith(f"wait in {place} (dp)")
+        both = {"spans": answer, "ranks": ranks}
+        its = by_node("spans.js", "timelineOf", "timelineOf(given.spans, given.ranks).says", both)
+        assert its == mine
+
+
+@needs_node
 def test_the_past_is_made_of_spans_alike() -> None:
     for stopped in (None, 3):
         answer = made_ranks.spans(8, stopped=stopped)
         for span in answer["spans"]:
             if span["kind"] == "collective":
                 span |= {"group": 7 + span["rank"] // 4, "number": span["step"] + 1}
+                span |= {"axis": "tp"} if span["rank"] < 4 else {}
         if stopped:
             held = {"kind": "pause", "name": "stopped", "took_s": 8.0, "ended": False}
             answer["spans"].append({**answer["spans"][0], "rank": 5, "start_s": 12.5, **held})

@@ -164,15 +164,16 @@ class Here:
 
     async def spans(self, job: str, last_s: float) -> Past:
         root, age_s = self._control.settings.state, (await self.job(job))["age_s"]
-        more = {"last_s": last_s, "axes": axes_of(job_of(self._control, job))}
-        return await asyncio.to_thread(lambda: last_of(root, job, age_s=age_s, **more))
+        axes = axes_of(job_of(self._control, job))
+        return await asyncio.to_thread(last_of, root, job, age_s=age_s, last_s=last_s, axes=axes)
 
     async def spans_until(self, job: str, incident: int) -> Past:
         root, known = self._control.settings.state, job_of(self._control, job)
         from_s, to_s = until_found(self._control.state, known, incident)
-        when = {"from_s": from_s, "to_s": to_s}
         axes = axes_of(known)
-        return await asyncio.to_thread(lambda: between(root, known.name, **when, axes=axes))
+        return await asyncio.to_thread(
+            between, root, known.name, from_s=from_s, to_s=to_s, axes=axes
+        )
 
     async def bursts(self, job: str) -> list[Dict]:
         root = self._control.settings.state

@@ -37,8 +37,7 @@ class Past(NamedTuple):
 
 def between(root: Path, job: str, *, from_s: float, to_s: float, axes: Axes = NONE) -> Past:
     """What its ranks did then; less of its beginning where that has more than MOST_SPANS."""
-    window = {"from_s": from_s, "to_s": to_s}
-    found = read.find(root, job, **window, limit=MOST_SPANS, newest=True, axes=axes)
+    found = read.find(root, job, from_s=from_s, to_s=to_s, limit=MOST_SPANS, newest=True, axes=axes)
     return Past(job, found.spans[0].start_s if found.more else from_s, to_s, found)
 
 

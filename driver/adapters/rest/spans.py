@@ -133,8 +133,16 @@ def told(
     from_s = _first(asked.from_s, max(0.0, to_s - LAST_S))
     ranks = None if asked.ranks is None else {int(rank) for rank in asked.ranks.split(",")}
     newest = asked.incident is not None and asked.to_s is None
-    more = {"ranks": ranks, "limit": asked.limit, "newest": newest, "axes": axes}
-    found = read.find(root, job, from_s=from_s, to_s=to_s, **more)
+    found = read.find(
+        root,
+        job,
+        from_s=from_s,
+        to_s=to_s,
+        ranks=ranks,
+        limit=asked.limit,
+        newest=newest,
+        axes=axes,
+    )
     return SpanList(
         job=job,
         from_s=found.spans[0].start_s if newest and found.more else from_s,
