@@ -20,8 +20,9 @@ CURVES: dict[str, Any] = {
     "step_s": [0.5, 0.5, None, 0.5],
     "memory_bytes": [2**20, 2**20, 2**20, None],
     "marks": [
-        {"incident": 1, "at_s": 1.0, "until_s": 3.0, "says": "rank 1 died"},
-        {"incident": 2, "at_s": 2.0, "until_s": None, "says": "rank 2 died"},
+        {"incident": 1, "at_s": 1.0, "until_s": 2.0, "says": "rank 1 died"},
+        {"incident": 2, "at_s": 2.5, "until_s": None, "says": "rank 2 died"},
+        {"incident": 3, "at_s": 3.0, "until_s": None, "says": "rank 3 died"},
     ],
     "missing": [],
 }
@@ -29,7 +30,7 @@ CURVES: dict[str, Any] = {
 
 def test_each_moment_of_a_curve_has_the_newest_incident_that_it_was_not_past() -> None:
     found = list(curves.rows(CURVES))
-    assert [row["incident"] for row in found] == [None, 1, 2, 2]
+    assert [row["incident"] for row in found] == [None, 1, None, 3]
     assert found[1] == {
         "job": "speech",
         "at_s": 1.0,
@@ -44,7 +45,7 @@ def test_each_moment_of_a_curve_has_the_newest_incident_that_it_was_not_past() -
 def test_a_long_curve_is_thinned_on_a_screen_and_its_last_moment_is_there(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    count = 2 * curves.TABLE_ROWS + 1
+    count = 2 * curves.TABLE_ROWS + 2
     rows = [{**next(curves.rows(CURVES)), "step": 1000 + at} for at in range(count)]
     curves._show(rows)
     said = capsys.readouterr().out

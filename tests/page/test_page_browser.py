@@ -122,6 +122,21 @@ def test_nothing_is_in_the_console_and_nothing_wider_than_the_screen(
     assert console == []
 
 
+def test_on_a_phone_the_timeline_of_an_incident_is_drawn_for_its_screen(
+    watched: Watched, context: "BrowserContext"
+) -> None:
+    page = watched.opened(context)
+    number = watched.client.get("/v1alpha1/incidents")["items"][0]["number"]
+    for width, file, drawn in ((360, "timeline-narrow.svg", 360), (1440, "timeline.svg", 1200)):
+        page.set_viewport_size({"width": width, "height": 740})
+        page.goto(f"{watched.base}/jobs/{watched.name}/incidents/{number}")
+        shown = page.locator('img[src$="/timeline.svg"]')
+        shown.scroll_into_view_if_needed()
+        eventually(lambda shown=shown: shown.evaluate("each => each.complete"), "it is loaded")
+        told = shown.evaluate("each => [each.currentSrc.split('/').at(-1), each.naturalWidth]")
+        assert told == [file, drawn]
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", WIDTHS[0]), ("dark", WIDTHS[1])])
 def test_a_screen_reader_finds_names_and_eyes_find_contrast(
     watched: Watched, browser: "Browser", scheme: Any, width: int
