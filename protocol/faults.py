@@ -139,6 +139,14 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     data: dict[str, str | int | float | bool | None] = {}
 
 
+class Pause(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The longest standstills that ended by themselves at one line of a script, in seconds."""
+
+    lasted_s: float = 0.0  # without a step
+    idle_s: float = 0.0  # in which nothing of the rank moved
+    dead_s: float = 0.0  # in which it did not run
+
+
 class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a detector concluded. `node` and `rank` are the culprit's, never a complainer's."""
 
@@ -160,3 +168,4 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     sound: int | None = None  # of a bad loss: the last step whose state is surely not of it
     stuck: bool = False  # of a standstill: nobody works on anything, all wait
     doubt: str = ""  # why it may be no fault, and will be over by itself
+    pauses: dict[str, Pause] = {}  # of one that ended by itself: what is known since, by line

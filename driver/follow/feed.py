@@ -203,6 +203,7 @@ def expectation(job: Job) -> Expectation:
         pause_max_s=job.plan.pause_max_s,
         stuck_max_s=job.plan.stuck_max_s,
         spots=patience_of(job.facts, job.since_s),
+        pauses=job.pauses,
         loss_again=bad_loss.replayed(job),
         start=job.restore.step if job.restore is not None else 0,
         best_step=job.best_step,

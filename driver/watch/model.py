@@ -5,7 +5,7 @@ from typing import TypedDict
 
 import msgspec
 
-from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Evidence, Finding, Kind, Pause, Weight
 from holdfast.protocol.messages import Probe, RankProgress, Seat
 from holdfast.protocol.topology import Topology
 
@@ -30,6 +30,7 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True):
     pause_max_s: float = 600.0
     stuck_max_s: float | None = None  # None: STUCK_FLOORS
     spots: dict[str, int] = {}  # restarts so far, by where the job stood still
+    pauses: dict[str, Pause] = {}  # that ended by themselves, as earlier drivers told, by line
     loss_again: bool = False  # it is to be seen whether a loss that was no number is so again
     start: int = 0  # the step of what its ranks began from
     best_step: int | None = None  # highest step that any earlier epoch completed

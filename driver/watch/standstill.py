@@ -13,7 +13,7 @@ at all, nor loads anything, prepares nothing.
 
 import msgspec
 
-from holdfast.driver.watch import collective_diverged
+from holdfast.driver.watch import collective_diverged, pauses
 from holdfast.driver.watch import standstill_limits as limits
 from holdfast.driver.watch import standstill_words as words
 from holdfast.driver.watch.collective_diverged import FIX
@@ -31,13 +31,14 @@ LOOK_AGAIN_S = 0.5
 """Following the waits of 12,000 ranks takes some hundredths of a second: not at every tick."""
 
 
-def begun(before: Still | None, epoch: int, at_s: float) -> Still:
+def begun(before: Still | None, expected: Expectation, at_s: float) -> Still:
     """In an attempt that began then; what paused in those before it stays known."""
+    epoch = expected.epoch
     if before is None:
-        return Still(epoch=epoch, began_s=at_s)
+        return Still(epoch=epoch, began_s=at_s, paused=expected.pauses)
     if before.epoch == epoch:
         return before
-    return msgspec.structs.replace(before, epoch=epoch, began_s=at_s, named="", worst=(0.0, 0.0))
+    return msgspec.structs.replace(before, epoch=epoch, began_s=at_s, named="", under_way={})
 
 
 def judge(still: Still, view: JobView) -> tuple[Still, Findings]:
@@ -64,7 +65,7 @@ def judge(still: Still, view: JobView) -> tuple[Still, Findings]:
         cause=words.cause(case, limit_s),
         named_s=limit_s,
     )
-    return named, (words.report(case, limit_s),)
+    return named, (words.report(case, limit_s, pauses.known_at(still.paused, case)),)
 
 
 def _stands_s(still: Still, view: JobView) -> float | None:
@@ -84,19 +85,21 @@ def _stands_s(still: Still, view: JobView) -> float | None:
 
 def ended(still: Still, expected: Expectation, pace: Pace) -> tuple[Still, Findings]:
     """While the job goes: what was learned of a standstill that is over, and an all-clear."""
+    last, still = still.under_way, _learned(still, pace)
     if not still.named or pace.step <= still.named_step:
         return still, ()
-    idle, dead = still.worst
     if still.told_epoch == expected.epoch:  # it was no hang, and another may come
         still = msgspec.structs.replace(still, told_epoch=None)
-    after = msgspec.structs.replace(
-        still,
-        named="",
-        worst=(0.0, 0.0),
-        idle_s=max(still.idle_s, idle),
-        dead_s=max(still.dead_s, dead),
-    )
-    return after, (words.all_clear(still, expected, pace),)
+    after = msgspec.structs.replace(still, named="")
+    return after, (words.all_clear(still, expected, pace, last),)
+
+
+def _learned(still: Still, pace: Pace) -> Still:
+    """What was seen of a standstill is known once steps go on after it."""
+    if not still.under_way or pace.step <= still.under_step:
+        return still
+    paused = pauses.longest(still.paused, still.under_way)
+    return msgspec.structs.replace(still, paused=paused, under_way={})
 
 
 def _stuck(case: Case) -> bool:
@@ -107,14 +110,11 @@ def _stuck(case: Case) -> bool:
 
 
 def _looked(still: Still, case: Case, now: float) -> Still:
-    idle, dead = still.worst
-    if case.young:  # how long it prepares tells nothing of its pauses
-        return msgspec.structs.replace(still, looked_s=now)
-    if case.manner is Manner.DEAD:
-        dead = max(dead, case.seen.silent_s if case.seen is not None else 0.0)
-    elif case.manner is Manner.STUCK:
-        idle = max(idle, case.idle_s)
-    return msgspec.structs.replace(still, looked_s=now, worst=(idle, dead))
+    still = _learned(still, case.pace)
+    under_way = pauses.looked(still.under_way, case)
+    return msgspec.structs.replace(
+        still, looked_s=now, under_way=under_way, under_step=case.pace.step
+    )
 
 
 def _never_met(still: Still, case: Case) -> bool:
@@ -141,7 +141,7 @@ def _told(still: Still, case: Case, limit_s: float, *, mismatch: bool) -> tuple[
         step=case.pace.step if case.unit == "step" else None,
         stalled_s=case.stood_s,
         summary=words.summary(case),
-        evidence=words.evidence_of(case, limit_s),
+        evidence=words.evidence_of(case, limit_s, pauses.known_at(still.paused, case)),
         spot=case.spot,
         fix=FIX if mismatch else words.fix(case),
         stuck=_stuck(case),

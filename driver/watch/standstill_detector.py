@@ -34,7 +34,7 @@ class Standstills(Detector):
 
     def looked_at(self, job: JobSeen, context: Context) -> Findings:
         expected, name = job.expected, job.expected.job
-        still = standstill.begun(self._still.get(name), expected.epoch, job.began_s)
+        still = standstill.begun(self._still.get(name), expected, job.began_s)
         if self._away(name) and jobs.tempo(job)[0].stepped_s is None:
             # its ranks wait for that, nobody is to be named, and their time begins anew after it
             self._still[name] = msgspec.structs.replace(still, began_s=context.now)

@@ -6,8 +6,10 @@ of the job.
 
 import msgspec
 
+from holdfast.driver.watch import pauses
 from holdfast.driver.watch.model import Expectation, Settings
 from holdfast.driver.watch.pace import Pace
+from holdfast.driver.watch.pauses import FACTOR, Lines
 from holdfast.driver.watch.standstill_case import Case
 from holdfast.driver.watch.standstill_manner import (
     STOPPED,
@@ -23,7 +25,7 @@ DARK_FLOORS = 6
 """Floors after which a rank whose process does not run is a hang also before the first step."""
 YOUNG_SAID = 0.5
 """Share of its time before the first step that is over when people are told that it makes none."""
-FACTOR, LONGEST_S = 4, 3_600.0
+TIMES, LONGEST_S = 4, 3_600.0
 """Each restart at one spot makes the next one there so much later, up to an hour."""
 PULSE_LATE_S = 1.0
 """By how much a pulse that stopped with the job may seem younger than its last step: a sample and a
@@ -41,9 +43,9 @@ class Still(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     named_step: int = 0
     cause: str = ""  # what was said with it
     named_s: float = 0.0  # the limit that was said with it: a shorter one is said, too
-    idle_s: float = 0.0  # longest that nothing moved in a standstill that ended by itself
-    dead_s: float = 0.0  # longest such one of ranks that did not run
-    worst: tuple[float, float] = (0.0, 0.0)  # the same of the one under way
+    paused: Lines = {}  # what ended by itself, by where in the script
+    under_way: Lines = {}  # the same of the standstill under way
+    under_step: int = 0  # the step after which that began
 
 
 def said_after_s(still: Still, case: Case, settings: Settings) -> float:
@@ -53,10 +55,18 @@ def said_after_s(still: Still, case: Case, settings: Settings) -> float:
         waits = case.rank is not None and case.manner is not Manner.DEAD
         known_s = DARK_FLOORS * expected.hang_floor_s if waits else expected.first_step_s
         return min(known_s, YOUNG_SAID * expected.first_step_s)
+    known = pauses.known_at(still.paused, case)
     if case.manner is not Manner.DEAD:
-        return patience_s(expected, pace, settings)
+        short_s = FACTOR * _short_s(case)
+        return max(_steps_s(expected, pace, settings), short_s, FACTOR * known.lasted_s)
     usual_s = settings.hang_periods * (pace.median_s or 0.0)
-    return max(usual_s, NAMED_S, 2 * still.dead_s, 2 * min(pace.pause_s, NAMED_S))
+    return max(usual_s, NAMED_S, FACTOR * known.dead_s, FACTOR * min(pace.pause_s, NAMED_S))
+
+
+def _short_s(case: Case) -> float:
+    """The job's longest pause, wherever it was, as far as none that is shorter than the floor is
+    looked at: where it was is not known."""
+    return min(case.pace.pause_s, case.expected.hang_floor_s)
 
 
 def stuck_as_never(still: Still, case: Case, settings: Settings) -> bool:
@@ -64,9 +74,9 @@ def stuck_as_never(still: Still, case: Case, settings: Settings) -> bool:
     worked explains none. Shorter ones than the floor are learned together."""
     if case.young or case.manner is not Manner.STUCK:
         return False
-    expected, pace = case.expected, case.pace
-    short_s = 2 * min(pace.pause_s, expected.hang_floor_s)
-    return counted_s(case) > max(_steps_s(expected, pace, settings), short_s, 2 * still.idle_s)
+    known_s = FACTOR * pauses.known_at(still.paused, case).idle_s
+    usual_s = _steps_s(case.expected, case.pace, settings)
+    return counted_s(case) > max(usual_s, FACTOR * _short_s(case), known_s)
 
 
 def is_unsure(case: Case) -> bool:
@@ -80,13 +90,6 @@ def looked_at_after_s(expected: Expectation, pace: Pace, settings: Settings) -> 
         return min(YOUNG_SAID * expected.first_step_s, DARK_FLOORS * expected.hang_floor_s)
     usual_s = settings.hang_periods * (pace.median_s or 0.0)
     return min(max(usual_s, NAMED_S), expected.pause_max_s)
-
-
-def patience_s(expected: Expectation, pace: Pace, settings: Settings) -> float:
-    """How long the job may go without a step before that is said."""
-    if pace.stepped_s is None:
-        return expected.first_step_s
-    return max(_steps_s(expected, pace, settings), 2 * pace.pause_s)
 
 
 def _steps_s(expected: Expectation, pace: Pace, settings: Settings) -> float:
@@ -104,19 +107,21 @@ def limit_of(still: Still, case: Case, settings: Settings) -> float:
         limit_s = expected.first_step_s if _dark_s(case) is None else DARK_FLOORS * floor_s
         return _more(expected, case.spot, limit_s)
     usual_s = _steps_s(expected, case.pace, settings)
+    known = pauses.known_at(still.paused, case)
     if case.manner is Manner.DEAD:
-        return _more(expected, case.spot, max(usual_s, 2 * still.dead_s, _without_pulse_s(case)))
-    if case.manner is Manner.STUCK:
-        limit_s = max(usual_s, stuck_limit_s(case.seen, expected.stuck_s), 2 * still.idle_s)
-        return _more(expected, case.spot, limit_s)
-    return _more(expected, case.spot, max(usual_s, expected.pause_max_s))
+        limit_s = max(usual_s, FACTOR * known.dead_s, _without_pulse_s(case))
+    elif case.manner is Manner.STUCK:
+        limit_s = max(usual_s, stuck_limit_s(case.seen, expected.stuck_s), FACTOR * known.idle_s)
+    else:
+        limit_s = max(usual_s, expected.pause_max_s, FACTOR * known.lasted_s)
+    return _more(expected, case.spot, limit_s)
 
 
 def _without_pulse_s(case: Case) -> float:
     """In a job that pauses: a call in a pause may let no pulse go. A process that is stopped is in
     none."""
     stopped = case.seen is not None and case.seen.process in STOPPED
-    return 0.0 if stopped else 2 * min(case.pace.pause_s, case.expected.hang_floor_s)
+    return 0.0 if stopped else FACTOR * _short_s(case)
 
 
 def _dark_s(case: Case) -> float | None:
@@ -136,7 +141,7 @@ def _dark_s(case: Case) -> float | None:
 def _more(expected: Expectation, spot: str, limit_s: float) -> float:
     """Later for each restart that the spot has had."""
     restarts = expected.spots.get(spot, 0)
-    return max(limit_s, min(limit_s * float(FACTOR) ** restarts, LONGEST_S))
+    return max(limit_s, min(limit_s * float(TIMES) ** restarts, LONGEST_S))
 
 
 def counted_s(case: Case) -> float:

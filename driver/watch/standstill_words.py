@@ -3,13 +3,16 @@
 Used by `standstill` alone.
 """
 
+from msgspec.structs import replace
+
 from holdfast.driver.watch import standstill_manner
 from holdfast.driver.watch.model import Expectation, evidence, goes_on
 from holdfast.driver.watch.pace import Pace
+from holdfast.driver.watch.pauses import Lines
 from holdfast.driver.watch.standstill_case import Case
 from holdfast.driver.watch.standstill_limits import Still
 from holdfast.driver.watch.standstill_manner import Manner
-from holdfast.protocol.faults import Evidence, Finding, Kind, Weight
+from holdfast.protocol.faults import Evidence, Finding, Kind, Pause, Weight
 
 
 def who(case: Case) -> str:
@@ -33,8 +36,9 @@ def summary(case: Case) -> str:
     return f"{still}, and nobody can be named: {why}"
 
 
-def report(case: Case, limit_s: float) -> Finding:
-    """What is said at the floor, long before anything is done."""
+def report(case: Case, limit_s: float, known: Pause) -> Finding:
+    """What is said at the floor, long before anything is done. `known`: what paused there before,
+    and ended by itself."""
     waits = f"{case.expected.job} waits for {case.stood_s:.1f} s"
     if case.young:
         waits = f"{case.expected.job} has made no step that is seen for {case.stood_s:.0f} s"
@@ -48,7 +52,7 @@ def report(case: Case, limit_s: float) -> Finding:
         step=case.pace.step if case.unit == "step" else None,
         stalled_s=case.stood_s,
         summary=f"{waits}: {cause(case, limit_s)}; {_then(case, limit_s)}",
-        evidence=(_stood(case, limit_s, over=False), *_reasons(case)),
+        evidence=(_stood(case, limit_s, over=False), *_reasons(case), *_before(case, known)),
     )
 
 
@@ -86,17 +90,25 @@ def _then(case: Case, limit_s: float) -> str:
     return f"{restarted} (--stuck-max or telemetry.pause() gives it longer)"
 
 
-def all_clear(still: Still, expected: Expectation, pace: Pace) -> Finding:
+def all_clear(still: Still, expected: Expectation, pace: Pace, over: Lines) -> Finding:
     """The standstill that was said is over. Its report is not kept everywhere: the cause is told
-    again."""
+    again. `over`: what was seen of it, by line."""
     waited = f": it had waited for {still.named}" if still.named != expected.job else ""
     told = f" (when that was said: {still.cause})" if still.cause else ""
-    return goes_on(expected, pace.step, f"{expected.job} goes on by itself{waited}{told}")
+    text = f"{expected.job} goes on by itself{waited}{told}{_known_now(over)}"
+    return replace(goes_on(expected, pace.step, text), pauses=dict(still.paused))
 
 
-def evidence_of(case: Case, limit_s: float) -> tuple[Evidence, ...]:
+def _known_now(over: Lines) -> str:
+    line = max(over, key=lambda each: over[each].lasted_s, default="")
+    if not line:
+        return ""
+    return f"; from now on a pause of {over[line].lasted_s:.0f} s is known at {line}"
+
+
+def evidence_of(case: Case, limit_s: float, known: Pause) -> tuple[Evidence, ...]:
     """What the finding rests on."""
-    return (_stood(case, limit_s, over=True), *_reasons(case))
+    return (_stood(case, limit_s, over=True), *_reasons(case), *_before(case, known))
 
 
 def fix(case: Case) -> str:
@@ -111,6 +123,13 @@ def fix(case: Case) -> str:
             "more time, and `with holdfast.telemetry.pause():` around it says so."
         )
     return "If it only pauses there, `with holdfast.telemetry.pause():` around it says so."
+
+
+def _before(case: Case, known: Pause) -> tuple[Evidence, ...]:
+    if not known.lasted_s:
+        return ()
+    text = f"the longest pause there that ended by itself took {known.lasted_s:.1f} s"
+    return (evidence("detector", text, paused_s=round(known.lasted_s, 2)),)
 
 
 def _reasons(case: Case) -> tuple[Evidence, ...]:

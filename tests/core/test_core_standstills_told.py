@@ -3,7 +3,9 @@
 from typing import Any
 
 from holdfast.driver.core import events as e
-from holdfast.protocol.faults import Finding, Kind, Weight
+from holdfast.driver.follow.feed import expectation
+from holdfast.driver.formats.encode import decode, encode
+from holdfast.protocol.faults import Finding, Kind, Pause, Weight
 
 
 def told(
@@ -105,3 +107,20 @@ def test_a_death_while_it_stands_is_another(training) -> None:
     assert len(life.state.incidents) == 2
     hangs(life)
     assert [each.kind for each in life.state.incidents.values()].count(Kind.STANDSTILL) == 1
+
+
+def test_what_paused_and_ended_is_known_to_the_driver_that_takes_over(training) -> None:
+    life = training()
+    known = {"evaluate (train.py:31)": Pause(lasted_s=14.0, idle_s=14.0)}
+    finding = Finding(
+        kind=Kind.GOES_ON,
+        weight=Weight.REPORT,
+        job="job",
+        epoch=life.job.epoch,
+        summary="it goes on",
+        pauses=known,
+    )
+    life.do(e.Found(finding=finding))
+    told(life, Kind.GOES_ON)  # of another detector, which knows of no pauses
+    assert expectation(life.job).pauses == known
+    assert decode(encode(life.state)).jobs["job"].pauses == known

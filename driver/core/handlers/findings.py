@@ -36,7 +36,7 @@ def on_found(turn: Turn, event: Found) -> None:
     if finding.kind is Kind.COLLECTIVE_MISMATCH and job is not None and _concerns(job, finding):
         _explain(turn, job, fault)
     if finding.kind is Kind.GOES_ON and job is not None and _concerns(job, finding):
-        turn.job(job.name, unlike=None)
+        turn.job(job.name, unlike=None, pauses=finding.pauses or job.pauses)
         _take_back(turn, turn.jobs[job.name], "its steps go on")
     if finding.weight is Weight.REPORT:
         ended = finding.job if finding.job in turn.jobs else None

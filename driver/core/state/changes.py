@@ -24,7 +24,7 @@ from holdfast.driver.core.state.model import (
 )
 from holdfast.driver.core.state.node import Backoff, Exited
 from holdfast.driver.core.state.restore_point import RestorePoint, Tainted
-from holdfast.protocol.faults import Blame, Evidence, Rung
+from holdfast.protocol.faults import Blame, Evidence, Pause, Rung
 from holdfast.protocol.messages import Rendezvous, Seat, Stored
 
 
@@ -65,6 +65,7 @@ class JobChanges(TypedDict, total=False):
     unsure_s: float | None
     best_step: int | None
     best_step_s: float | None
+    pauses: dict[str, Pause]
     reached: Reached | None
     unfit: dict[str, Unfit]
     tried: dict[str, Tried]

@@ -21,7 +21,7 @@ from holdfast.driver.core.state.node import Backoff, Exited, Node
 from holdfast.driver.core.state.restore_point import RestorePoint, Tainted
 from holdfast.driver.core.state.value import Value
 from holdfast.driver.core.state.versions import Version
-from holdfast.protocol.faults import Blame, Evidence, Kind, Rung, Weight
+from holdfast.protocol.faults import Blame, Evidence, Kind, Pause, Rung, Weight
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult, Rendezvous, Seat, Stored
 
 
@@ -262,6 +262,7 @@ class Job(Value, frozen=True):
     unsure_s: float | None = None  # since when it is held back by what the store may hold
     best_step: int | None = None  # highest step known to be completed by all ranks
     best_step_s: float | None = None  # median time of its fastest steps, as far as it was told
+    pauses: dict[str, Pause] = {}  # that ended by themselves, by line
     reached: Reached | None = None  # how far it was when its ranks were ended, until others start
     unfit: dict[str, Unfit] = {}  # nodes that could not run it lately; other jobs may have them
     tried: dict[str, Tried] = {}  # nodes that it had to do without: others come first
