@@ -108,6 +108,7 @@ def _facts_of_job(found: Told, incidents: Incidents) -> list[Fact]:
         *status.slow(found, incidents),
         *status.links(found, incidents),
         *status.unseen(found, incidents),
+        *status.left_behind(found, incidents),
         *status.stored(found, incidents),
         *status.meets(found),
         *status.attempt(found),

@@ -77,6 +77,10 @@ def _standing(job: Job, incidents: Incidents, label: str, kind: Kind, *, over: K
     return [Fact(label, text) for text in told.values()]
 
 
+def left_behind(job: Job, incidents: Incidents) -> list[Fact]:
+    return _standing(job, incidents, "behind", Kind.LEFT_BEHIND, over=Kind.MOVES_AGAIN)
+
+
 def stored(job: Job, incidents: Incidents) -> list[Fact]:
     """What it goes on from where nothing is left in memory, and what is wrong with the store."""
     amiss = [Fact("", text) for text in _amiss(job, incidents)]

@@ -22,6 +22,8 @@ class Kind(StrEnum):
     NO_PROGRESS = "no-progress"  # progress stands still, nobody can be named
     STANDSTILL = "standstill"  # either of the two, before anything is done about it; report only
     GOES_ON = "goes-on"  # and that is over, by itself
+    LEFT_BEHIND = "left-behind"  # a rank stands while its peers go on; report only
+    MOVES_AGAIN = "moves-again"  # and no rank does any more
     UNSEEN = "unseen"  # ranks tell nothing: nobody sees whether it stands still; report only
     SEEN_AGAIN = "seen-again"  # and now they do again
     COLLECTIVE_MISMATCH = "collective-mismatch"  # 6
@@ -72,6 +74,7 @@ ALL_CLEAR = {
     Kind.KEEPS_PACE: Kind.SLOW,
     Kind.LINK_WELL: Kind.LINK_SLOW,
     Kind.SEEN_AGAIN: Kind.UNSEEN,
+    Kind.MOVES_AGAIN: Kind.LEFT_BEHIND,
 }
 """Reports that take another one back, for its job."""
 

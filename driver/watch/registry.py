@@ -8,6 +8,7 @@ from holdfast.driver.watch.collective_diverged import DivergedCollectives
 from holdfast.driver.watch.collective_skipped import SkippedCollectives
 from holdfast.driver.watch.detector import Detector
 from holdfast.driver.watch.hardware import BadLinks, BrokenGpus, HostPressure
+from holdfast.driver.watch.left_behind import LeftBehind
 from holdfast.driver.watch.logs import KernelFaults, LogLines
 from holdfast.driver.watch.losses import BadLosses
 from holdfast.driver.watch.meeting_away import AwayMeetings
@@ -41,6 +42,7 @@ def detectors() -> tuple[Detector, ...]:
         UnreachablePairs(),
         SlowRanks(),
         UnseenRanks(),
+        LeftBehind(),
         nccl,
         Standstills(odd_of=diverged.odd_of, nccl=nccl, away=meetings.away),
         SkippedCollectives(),
