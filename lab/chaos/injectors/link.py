@@ -1,5 +1,6 @@
 """Faults 14, 16 and 19: a node's link is slow in both directions, and its ranks do not survive it,
-or packets are late; or what one node sends to one other is lost, and nothing else is.
+or packets are late; or what one node sends to one other is lost, or what two send to each other,
+and nothing else is.
 
 The slow link alone only slows training. What the diagnosis has to find out is why a rank of that
 node dies again and again, so the injector kills it whenever it is back, for as long as it is there.
@@ -7,6 +8,8 @@ node dies again and again, so the injector kills it whenever it is back, for as 
 
 import time
 from random import Random
+
+from msgspec.structs import replace
 
 from holdfast.keeper import processes
 from holdfast.keeper.state import KeeperState, NodeRecord
@@ -68,6 +71,15 @@ def packets_late(rate: str, latency: str) -> Injector:
 def one_way(lab: Lab, job: str, rng: Random) -> Done:
     """What one node of the job sends to another is lost from now on."""
     return _cut(lab, *rng.sample(target.hosts_of(lab, job), 2))
+
+
+def both_ways(lab: Lab, job: str, rng: Random) -> Done:
+    """Two nodes of the job cannot reach each other from now on, and all others reach both."""
+    one, other = rng.sample(target.hosts_of(lab, job), 2)
+    _cut(lab, one, other)
+    there = _cut(lab, other, one)
+    said = f"{one.name} and {other.name} cannot reach each other"
+    return replace(there, said=said, node=one.name, also=(other.name,))
 
 
 def one_way_from_the_start(lab: Lab, _job: str, _rng: Random) -> Done:

@@ -81,6 +81,14 @@ ROWS: tuple[Scenario, ...] = (
     ),
     Scenario(
         19,
+        "cut-pair",
+        "two nodes of the job cannot reach each other, and all others reach both",
+        link.both_ways,
+        APART,
+        needs_links=True,
+    ),
+    Scenario(
+        19,
         "cut-one-way-at-start",
         "the two nodes that a job gets first cannot meet, for one way is cut",
         link.still_cut,
