@@ -15,7 +15,7 @@ from holdfast.driver.watch import slow_usual, slow_words
 from holdfast.driver.watch.jobs import RankSeen
 from holdfast.driver.watch.model import NOTHING, Expectation, Findings, Recalled
 from holdfast.driver.watch.slow_usual import LEARNED, Usual
-from holdfast.driver.watch.slow_words import Cause, Compared
+from holdfast.driver.watch.slow_words import Cause, Clocks, Compared
 from holdfast.protocol.faults import Finding, Kind
 from holdfast.protocol.messages import Heartbeat, RankProgress
 from holdfast.protocol.topology import Axis
@@ -74,6 +74,7 @@ class Slow(msgspec.Struct, kw_only=True):
     roles: dict[object, list[int]] = {}
     always: set[int] = set()  # who is slower than its peers since the attempt began
     doubts: dict[int, Doubt] = {}
+    clocks: dict[int, Clocks] = {}  # of those in doubt, and their peers: all would be too many
     told: dict[int, str] = {}  # ranks, with their nodes
     earlier: bool = False  # an attempt, or a driver, before told of one, and nobody took it back
     judged_s: float = float("-inf")
@@ -94,7 +95,19 @@ def fold(
         mine = (seen.job, seen.epoch) == (expected.job, state.epoch)
         if mine and seen.stepped_s and last is not None:
             _sampled(state, last.progress, seen, expected)
+            if seen.rank in state.clocks:
+                _clocked(state.clocks, seen)
     return state
+
+
+def _clocked(clocks: dict[int, Clocks], seen: RankProgress) -> None:
+    """Phases are told with heartbeats alone, and kept of nobody else."""
+    known = clocks[seen.rank]
+    if known.pid != seen.pid:
+        since = dict(seen.wall_s)
+        clocks[seen.rank] = Clocks(seen.pid, seen.step, since, seen.step, since)
+    else:
+        known.last_step, known.now = seen.step, dict(seen.wall_s)
 
 
 def _sampled(state: Slow, last: RankProgress, seen: RankProgress, expected: Expectation) -> None:
@@ -191,20 +204,34 @@ def _told(
     for rank in ranks:
         grown = state.ranks[rank].sum
         if grown < DOUBT:
-            state.doubts.pop(rank, None)
+            if state.doubts.pop(rank, None) is not None:
+                _drop_clocks(state)
         elif rank not in state.doubts:
             asked = {rank, *_some(ranks, ASKED)}
             state.doubts[rank] = Doubt(_progress(seen, asked), now)
+            for each in asked - state.clocks.keys():
+                state.clocks[each] = Clocks(-1, 0, {}, 0, {})
         elif grown >= limit and rank not in state.told:
             since = state.doubts[rank].since
             compared = slow_words.compared(rank, since, _progress(seen, since))
             lasted_s = now - state.doubts[rank].at_s
             if compared is not None and _stands(state.ranks[rank], compared, limit, lasted_s):
+                compared = slow_words.in_phase(rank, compared, _clocks(state.clocks, since))
                 node_of = expected.node_of()
                 together = _alike(state, rank, ranks, node_of)
                 state.told.update(dict.fromkeys(together, node_of[rank]))
                 always = rank in state.always
                 yield slow_words.slow(rank, together, compared, expected, always=always)
+
+
+def _clocks(clocks: Mapping[int, Clocks], ranks: Iterable[int]) -> dict[int, Clocks]:
+    return {rank: clocks[rank] for rank in ranks if rank in clocks}
+
+
+def _drop_clocks(state: Slow) -> None:
+    asked = {rank for doubt in state.doubts.values() for rank in doubt.since}
+    for rank in state.clocks.keys() - asked:
+        del state.clocks[rank]
 
 
 def _progress(seen: Seen, ranks: Iterable[int]) -> dict[int, RankProgress]:

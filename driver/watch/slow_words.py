@@ -54,6 +54,14 @@ class Part(msgspec.Struct, frozen=True, gc=False):
         return self.own_s - self.delayed_s - self.throttled_s - self.stopped_s
 
 
+class InPhase(msgspec.Struct, frozen=True):
+    """A phase that the script marks, in seconds a step, and that of its peers, their median."""
+
+    name: str
+    mine_s: float
+    peers_s: float
+
+
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
     """A rank, and the median of its peers."""
 
@@ -65,6 +73,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     waits_least: bool  # but for a few
     frame: str  # where it stood when it was heard last
     stopped: bool
+    phase: InPhase | None = None  # where most of it is
 
     @property
     def computes_longer(self) -> bool:
@@ -101,6 +110,37 @@ def compared(
         frame=now[rank].frame,
         stopped=now[rank].process in ("T", "t"),
     )
+
+
+def in_phase(rank: int, seen: Compared, clocks: Mapping[int, "Clocks"]) -> Compared:
+    """The same, with the phase in which most of what is too long lies, where there is one. Phases
+    may lie in each other: the shortest that explains as much tells most."""
+    own = {each: of.a_step() for each, of in clocks.items()}
+    mine = own.pop(rank, {})
+    needed_s = EXPLAINS * (seen.mine.own_s - seen.peers.own_s)
+    found = []
+    for name, mine_s in mine.items():
+        peers_s = [times[name] for times in own.values() if name in times]
+        if peers_s and mine_s - median(peers_s) >= needed_s > 0:
+            found.append(InPhase(name, mine_s, median(peers_s)))
+    phase = min(found, key=lambda each: each.mine_s, default=None)
+    return msgspec.structs.replace(seen, phase=phase)
+
+
+class Clocks(msgspec.Struct, gc=False):
+    """By phase, seconds on the wall of one rank: when it was in doubt, and now."""
+
+    pid: int
+    step: int
+    since: dict[str, float]
+    last_step: int
+    now: dict[str, float]
+
+    def a_step(self) -> dict[str, float]:
+        steps = self.last_step - self.step
+        if steps <= 0:
+            return {}
+        return {name: (at_s - self.since.get(name, 0.0)) / steps for name, at_s in self.now.items()}
 
 
 def waited_s(since: RankProgress, now: RankProgress) -> float:
@@ -164,6 +204,7 @@ def slow(
     its = "its"
     if whole:
         who, its = f"all {len(together)} ranks on {node} hold the others", f"rank {rank}'s"
+    why = f"{seen.cause}{_where(seen)}"
     times = f"{seen.mine.own_s / max(seen.peers.own_s, 1e-9):.2f} times as long as its peers'"
     since = " since the attempt began" if always else ""
     return Finding(
@@ -174,9 +215,13 @@ def slow(
         epoch=expected.epoch,
         node=node,
         rank=None if whole else rank,
-        summary=f"{who} up{since}: {its} own part of a step takes {times}; {seen.cause}",
+        summary=f"{who} up{since}: {its} own part of a step takes {times}; {why}",
         evidence=tuple(_evidence(rank, node, seen)),
     )
+
+
+def _where(seen: Compared) -> str:
+    return f", most of it in {seen.phase.name}" if seen.phase is not None else ""
 
 
 def _evidence(rank: int, node: str, seen: Compared) -> Iterator[Evidence]:
@@ -196,6 +241,11 @@ def _evidence(rank: int, node: str, seen: Compared) -> Iterator[Evidence]:
     text = f"rank {rank}, milliseconds a step over {mine.steps} steps, {seen.count} peers: {text}"
     ratio = round(mine.own_s / max(peers.own_s, 1e-9), 3)
     yield evidence("detector", text, steps=mine.steps, ratio=ratio, cause=seen.cause.name.lower())
+    if (phase := seen.phase) is not None:
+        text = (
+            f"in {phase.name} {_ms(phase.mine_s)} milliseconds a step, peers {_ms(phase.peers_s)}"
+        )
+        yield evidence("detector", text, phase=phase.name)
     if seen.stopped or seen.frame:
         state = "is stopped" if seen.stopped else "stands"
         where = f" at {seen.frame}" if seen.frame else ""

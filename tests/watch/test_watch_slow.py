@@ -33,6 +33,8 @@ class Rank:
     stopped_s: float = 0.0
     saves_s: float = 0.0  # a pause that it marks after each step
     tokens: int = 0
+    phases: dict[str, float] = field(default_factory=dict)  # that its script marks
+    marked: dict[str, float] = field(default_factory=dict)  # their sums
     sums: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -99,10 +101,13 @@ class Job:
             }
             for name, value in grown.items():
                 each.sums[name] = each.sums.get(name, 0) + value
+            for name, value in each.phases.items():
+                each.marked[name] = each.marked.get(name, 0) + value
 
     def _progress(self, rank: int, each: Rank) -> RankProgress:
         fields = {"job": "job", "epoch": self.epoch, "pid": 1, "step": self.step, **each.sums}
         fields["peers"] = self.alone.get(rank, ())
+        fields["wall_s"] = dict(each.marked)
         return RankProgress(rank=rank, **{**fields, **self.fields})
 
 
@@ -317,3 +322,39 @@ def test_nobody_of_a_healthy_job_is_told(shape: str, count: int, seed: int) -> N
     job = Job(count, seed=seed)
     healthy(shape, job)
     assert job.go(300) == []
+
+
+def phased(data_s: float, step_s: float) -> Job:
+    """All ranks mark `data` and, around it all, `step`; rank 2 reads its data for longer."""
+    job = Job()
+    for each in job.ranks:
+        each.stands_s = each.phases["data"] = 0.02
+        each.phases["step"] = 0.12
+    assert job.go(KNOWN) == []
+    slow_one = job.ranks[2]
+    slow_one.stands_s += data_s + step_s - 0.12
+    slow_one.phases = {"data": 0.02 + data_s, "step": step_s + data_s}
+    return job
+
+
+def test_the_phase_that_takes_longer_than_its_peers_is_named_and_the_innermost_of_them() -> None:
+    ((_, found),) = phased(data_s=0.08, step_s=0.12).go(60)
+    assert found.summary.endswith("it neither computes nor waits for peers, most of it in data")
+    (text,) = [each.text for each in found.evidence if "in data" in each.text]
+    assert text == "in data 100 milliseconds a step, peers 20"
+
+
+def test_a_phase_that_is_as_long_as_that_of_its_peers_is_not_named() -> None:
+    job = phased(data_s=0.0, step_s=0.12)
+    job.ranks[2].cpu_s *= 1.5
+    ((_, found),) = job.go(60)
+    assert "most of it in" not in found.summary
+
+
+def test_clocks_of_phases_are_kept_of_nobody_who_is_in_no_doubt() -> None:
+    job = phased(data_s=0.08, step_s=0.12)
+    job.go(60)
+    assert set(job.state.clocks) == {0, 1, 2, 3}
+    job.ranks[2].stands_s = job.ranks[2].phases["data"] = 0.02
+    job.go(60)
+    assert job.state.clocks == {}
