@@ -109,6 +109,7 @@ def _facts_of_job(found: Told, incidents: Incidents) -> list[Fact]:
         *status.links(found, incidents),
         *status.unseen(found, incidents),
         *status.left_behind(found, incidents),
+        *status.declines(found, incidents),
         *status.stored(found, incidents),
         *status.meets(found),
         *status.attempt(found),

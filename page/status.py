@@ -81,6 +81,10 @@ def left_behind(job: Job, incidents: Incidents) -> list[Fact]:
     return _standing(job, incidents, "behind", Kind.LEFT_BEHIND, over=Kind.MOVES_AGAIN)
 
 
+def declines(job: Job, incidents: Incidents) -> list[Fact]:
+    return _standing(job, incidents, "slower", Kind.DECLINE, over=Kind.AT_SPEED)
+
+
 def stored(job: Job, incidents: Incidents) -> list[Fact]:
     """What it goes on from where nothing is left in memory, and what is wrong with the store."""
     amiss = [Fact("", text) for text in _amiss(job, incidents)]

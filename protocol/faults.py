@@ -61,6 +61,8 @@ class Kind(StrEnum):
     LOSS = "loss"  # 9: it is no number, or jumps
     TRAFFIC = "traffic"  # 14, 17: a node's changes its shape while steps go on; report only
     KEEPS_PACE = "keeps-pace"  # and nobody does any more
+    DECLINE = "decline"  # a job is slower than at its own best, for half a day; report only
+    AT_SPEED = "at-speed"  # and it no longer is
     LINK_SLOW = "link-slow"  # 14 to 16: it holds a job up, or loses packets; report only
     LINK_WELL = "link-well"  # and none does any more
 
@@ -75,6 +77,7 @@ ALL_CLEAR = {
     Kind.LINK_WELL: Kind.LINK_SLOW,
     Kind.SEEN_AGAIN: Kind.UNSEEN,
     Kind.MOVES_AGAIN: Kind.LEFT_BEHIND,
+    Kind.AT_SPEED: Kind.DECLINE,
 }
 """Reports that take another one back, for its job."""
 

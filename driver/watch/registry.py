@@ -6,6 +6,7 @@ Asked by `Watch`. What they find of one heartbeat, report or tick is told in thi
 from holdfast.driver.watch.agents import SilentAgents
 from holdfast.driver.watch.collective_diverged import DivergedCollectives
 from holdfast.driver.watch.collective_skipped import SkippedCollectives
+from holdfast.driver.watch.decline import Declines
 from holdfast.driver.watch.detector import Detector
 from holdfast.driver.watch.hardware import BadLinks, BrokenGpus, HostPressure
 from holdfast.driver.watch.left_behind import LeftBehind
@@ -50,6 +51,7 @@ def detectors() -> tuple[Detector, ...]:
         BadLosses(),
         ChangedTraffic(),
         SlowLinks(),
+        Declines(),
         FailingStores(),
         SkippedSaves(),
         UnlikeReplicas(),

@@ -336,7 +336,7 @@ def test_a_device_s_driver_knows_what_it_is_sure_of() -> None:
 SILENT = {
     *(Kind.RANK_CRASHED, Kind.START_FAILED),  # how a rank ended tells
     *(Kind.HANG, Kind.NO_PROGRESS, Kind.STANDSTILL, Kind.GOES_ON, Kind.UNSEEN, Kind.SEEN_AGAIN),
-    *(Kind.LEFT_BEHIND, Kind.MOVES_AGAIN),
+    *(Kind.LEFT_BEHIND, Kind.MOVES_AGAIN, Kind.DECLINE, Kind.AT_SPEED),
     *(Kind.KERNEL_FAULT, Kind.LOG_KEYWORD),  # their words tell
     *(Kind.STORE_BACK, Kind.STORE_SWEPT, Kind.STORE_SHARED, Kind.SNAPSHOTS_BACK, Kind.KEEPS_PACE),
     *(Kind.RENDEZVOUS_BACK, Kind.LINK_WELL),

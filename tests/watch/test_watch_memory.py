@@ -11,7 +11,7 @@ from holdfast.protocol.wire import Decoder, encode
 
 NODES, RANKS_EACH, BEATS, PERIOD_S = 40, 8, 40, 0.5
 KEPT_BYTES = 19_500
-"""19,000 with Python 3.11, what is kept once a job with it; of which 3,500 are for the clocks of its steps."""
+"""19,000 with Python 3.11, with what is kept once a job; 3,500 are for the clocks of its steps."""
 DECODER: Decoder[Any] = Decoder(Heartbeat)
 
 
