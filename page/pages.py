@@ -105,11 +105,7 @@ def job(frame: Frame, found: Told, incidents: Incidents, why: Told, more: More) 
 def _facts_of_job(found: Told, incidents: Incidents) -> list[Fact]:
     return [
         *status.progress(found),
-        *status.slow(found, incidents),
-        *status.links(found, incidents),
-        *status.unseen(found, incidents),
-        *status.left_behind(found, incidents),
-        *status.declines(found, incidents),
+        *status.standing(found, incidents),
         *status.stored(found, incidents),
         *status.meets(found),
         *status.attempt(found),

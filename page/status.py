@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from holdfast.page.words import FINISHED, counted, duration, repeats, sparkline
 from holdfast.protocol import collectives, origins
 from holdfast.protocol.counts import plural
-from holdfast.protocol.faults import Kind
+from holdfast.protocol.faults import ALL_CLEAR, Kind
 
 REPORTS_BESIDE = {
     Kind.STORE_FAILED: Kind.STORE_FAILED,
@@ -23,6 +23,15 @@ REPORTS_BESIDE = {
     Kind.RENDEZVOUS_BACK: Kind.RENDEZVOUS_AWAY,
 }
 """By kind of a report: which trouble of what is beside the job it tells of, or takes back."""
+
+STANDING = {
+    Kind.SLOW: "slow",
+    Kind.LINK_SLOW: "link",
+    Kind.UNSEEN: "unseen",
+    Kind.LEFT_BEHIND: "behind",
+    Kind.DECLINE: "slower",
+}
+"""What is told of a job for as long as it is so, with the word before it; in this order."""
 
 Job = Mapping[str, Any]
 Incidents = Sequence[Mapping[str, Any]]
@@ -54,35 +63,16 @@ def progress(job: Job, losses: Sequence[float] = ()) -> list[Fact]:
     return [Fact("at", " · ".join(parts))] if parts else []
 
 
-def slow(job: Job, incidents: Incidents) -> list[Fact]:
-    return _standing(job, incidents, "slow", Kind.SLOW, over=Kind.KEEPS_PACE)
-
-
-def links(job: Job, incidents: Incidents) -> list[Fact]:
-    return _standing(job, incidents, "link", Kind.LINK_SLOW, over=Kind.LINK_WELL)
-
-
-def unseen(job: Job, incidents: Incidents) -> list[Fact]:
-    return _standing(job, incidents, "unseen", Kind.UNSEEN, over=Kind.SEEN_AGAIN)
-
-
-def _standing(job: Job, incidents: Incidents, label: str, kind: Kind, *, over: Kind) -> list[Fact]:
-    """What was told of a job that runs, and not taken back since: the newest of each rank."""
-    told: dict[tuple[Any, Any], str] = {}
+def standing(job: Job, incidents: Incidents) -> list[Fact]:
+    """Reports of a job that runs, that were not taken back since: the newest of each rank."""
+    told: dict[tuple[str, Any, Any], str] = {}
     for each in incidents if job["phase"] not in FINISHED else ():
-        if each["kind"] == kind:
-            told[each["node"], each["rank"]] = each["summary"]
-        elif each["kind"] == over:
-            told.clear()
-    return [Fact(label, text) for text in told.values()]
-
-
-def left_behind(job: Job, incidents: Incidents) -> list[Fact]:
-    return _standing(job, incidents, "behind", Kind.LEFT_BEHIND, over=Kind.MOVES_AGAIN)
-
-
-def declines(job: Job, incidents: Incidents) -> list[Fact]:
-    return _standing(job, incidents, "slower", Kind.DECLINE, over=Kind.AT_SPEED)
+        if label := STANDING.get(each["kind"]):
+            told[label, each["node"], each["rank"]] = each["summary"]
+        elif over := ALL_CLEAR.get(each["kind"]):
+            told = {key: text for key, text in told.items() if key[0] != STANDING.get(over)}
+    labels = list(STANDING.values())
+    return [Fact(key[0], told[key]) for key in sorted(told, key=lambda key: labels.index(key[0]))]
 
 
 def stored(job: Job, incidents: Incidents) -> list[Fact]:

@@ -79,15 +79,17 @@ def test_who_holds_its_peers_up_is_told_as_long_as_it_does(
     reports: list[dict[str, Any]], told: list[dict[str, Any]]
 ) -> None:
     lines = [f"slow    {each['summary']}" for each in told]
-    assert lines_of(status.slow({"phase": "Running"}, reports)) == lines
-    assert status.slow({"phase": "Succeeded"}, reports) == []
+    assert lines_of(status.standing({"phase": "Running"}, reports)) == lines
+    assert status.standing({"phase": "Succeeded"}, reports) == []
 
 
 def test_a_link_that_holds_the_job_up_is_told_until_none_does() -> None:
     slow = {"kind": "link-slow", "node": "a", "rank": None, "summary": "the link of a holds it up"}
     well = {"kind": "link-well", "node": None, "rank": None, "summary": "no link does any more"}
-    assert lines_of(status.links({"phase": "Running"}, [slow])) == [f"link    {slow['summary']}"]
-    assert status.links({"phase": "Running"}, [slow, well]) == []
+    assert lines_of(status.standing({"phase": "Running"}, [slow])) == [f"link    {slow['summary']}"]
+    assert lines_of(status.standing({"phase": "Running"}, [slow, SLOW, well])) == [
+        f"slow    {SLOW['summary']}"
+    ], "of another kind nothing is taken back"
 
 
 def test_an_attempt_is_told_with_its_version_and_layout() -> None:
