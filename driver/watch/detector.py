@@ -67,6 +67,9 @@ class Context(msgspec.Struct, kw_only=True):
 class Detector:
     """What each detector has. Methods that do nothing here are for those that keep such things."""
 
+    hears: tuple[str, ...] = ()
+    """Fields of a heartbeat: where all of them are empty, `heard` is not called; none: always."""
+
     def verdicts(self, job: str) -> Mapping[int, str]:
         """What it holds against ranks of the job now, in a sentence each, for the pages."""
         return {}

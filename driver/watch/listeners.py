@@ -31,7 +31,7 @@ class Listeners:
 
     def __init__(self, detectors: tuple[Detector, ...], context: Context) -> None:
         self._context = context
-        self._heard = [one.heard for one in detectors if isinstance(one, HearsNodes)]
+        self._heard = [(one.heard, one.hears) for one in detectors if isinstance(one, HearsNodes)]
         self._heard_of = [one.heard_of for one in detectors if isinstance(one, HearsJobs)]
         self._reported = [one.reported for one in detectors if isinstance(one, HearsExecutors)]
         self._looked = [one.looked for one in detectors if isinstance(one, LooksAtNodes)]
@@ -40,10 +40,15 @@ class Listeners:
     def heard(self, beat: Heartbeat, job: JobSeen | None) -> list[AnyEvent]:
         """A node's heartbeat; `job` has ranks there, and is who a defect costs what is found of
         the node."""
+        heard = [
+            ask
+            for ask, fields in self._heard
+            if not fields or any(getattr(beat, field) for field in fields)
+        ]
         if job is None:
-            return self._asked(None, self._heard, beat, self._context)
+            return self._asked(None, heard, beat, self._context)
         name = job.expected.job
-        events = self._asked(name, self._heard, beat, self._context)
+        events = self._asked(name, heard, beat, self._context)
         events += self._asked(name, self._heard_of, beat, job, self._context)
         return events
 

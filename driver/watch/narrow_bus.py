@@ -20,6 +20,8 @@ MOST = 2 / 3
 
 
 class NarrowBuses(Detector):
+    hears = ("nics", "gpus")
+
     def __init__(self) -> None:
         self._lanes: dict[str, dict[str, int]] = {}  # by node and device: as told last
         self._best: dict[str, dict[str, int]] = {}  # the most it had

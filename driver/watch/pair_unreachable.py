@@ -44,12 +44,13 @@ class ProbeHistory(msgspec.Struct, frozen=True, kw_only=True):
 class UnreachablePairs(Detector):
     """Of nodes that speak to a driver which hears most of them."""
 
+    hears = ("probes",)
+
     def __init__(self) -> None:
         self._probes = ProbeHistory(met={})
 
     def heard(self, beat: Heartbeat, context: Context) -> Findings:
-        if beat.probes:
-            heard(self._probes, beat)
+        heard(self._probes, beat)
         return ()
 
     def looked_at(self, job: JobSeen, context: Context) -> Findings:
