@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from holdfast.cli import asking
 from holdfast.cli.client import path
+from holdfast.cli.errors import misused
 from holdfast.cli.output import as_json, say, table
 from holdfast.cli.pictures import Dark, Png, Svg, to_file
 from holdfast.cli.shared import Json, State, Url, client, examples, group, text
@@ -105,6 +106,10 @@ def show(
     """Show one: a line a rail, how much it moved when."""
     from holdfast.page.draw import burst_svg
 
+    if form is not Format.TABLE and (svg or png):
+        raise misused(
+            "--format is for rows, and --svg and --png are pictures.", "Type one of them."
+        )
     asked, _ = asking.source(url, state, job)
     found = asked.burst(job, burst)
     if json:

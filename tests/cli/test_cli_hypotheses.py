@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from holdfast.cli import asking, hypotheses, worst
+from holdfast.cli.tabular import Format
 
 ROWS: list[dict[str, Any]] = [
     {"hypothesis": name, "open": act is not None, "why": why, "act": act, "cost_s": cost_s}
@@ -129,7 +130,7 @@ class Asked:
 
 def shown(found: dict[str, Any], patch: pytest.MonkeyPatch, *, json: bool = False) -> None:
     patch.setattr(asking, "source", lambda *_: (Asked(found), True))
-    worst.show(3, None, Path("x"), json=json)
+    worst.show(3, Format.TABLE, None, Path("x"), json=json)
 
 
 def test_the_worst_are_three_tables(

@@ -9,6 +9,8 @@ from xml.etree import ElementTree
 import pytest
 
 from holdfast.cli import burst as command
+from holdfast.cli.errors import Stopped
+from holdfast.cli.tabular import Format
 from holdfast.driver.adapters.rest import burst_views
 from holdfast.page.draw import burst as layout
 from holdfast.page.draw import burst_svg, themes
@@ -123,24 +125,24 @@ def test_a_burst_that_saw_nothing_is_drawn_too(
 def test_it_is_written_as_svg_png_and_csv(
     shown: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    svg, png, table = (tmp_path / f"a.{ending}" for ending in ("svg", "png", "csv"))
+    svg, png = (tmp_path / f"a.{ending}" for ending in ("svg", "png"))
     pytest.importorskip("resvg_py")
-    command.show("speech", 7, svg=svg, png=png, csv_file=table)
+    command.show("speech", 7, svg=svg, png=png)
     assert svg.read_text() == burst_svg.drawn(shown)
     data = png.read_bytes()
     assert data[:8] == b"\x89PNG\r\n\x1a\n"
     assert int.from_bytes(data[16:20]) == burst_svg.WIDTH
-    with table.open(newline="") as file:
-        rows = list(csv.DictReader(file))
+    assert "|" not in capsys.readouterr().out, "nothing is drawn here as well"
+    command.show("speech", 7, form=Format.CSV)
+    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     assert len(rows) == 4_000
     sent = [int(row["sent_bytes"]) for row in rows if row["rail"] == "eth0"]
     assert sent == shown["rails"][0]["sent_bytes"]
     peak = rows[PEAK_AT]
     assert (peak["sent_bytes"], peak["received_bytes"]) == ("1000000", "500000")
     assert (float(peak["from_s"]), float(peak["to_s"])) == pytest.approx((1.234, 1.235), abs=1e-4)
-    assert "|" not in capsys.readouterr().out, "nothing is drawn here as well"
-    command.show("speech", 7, csv_file=table)
-    assert "|" not in capsys.readouterr().out
+    with pytest.raises(Stopped, match="--format is for rows"):
+        command.show("speech", 7, svg=svg, form=Format.CSV)
 
 
 def test_in_a_terminal_it_is_a_line_a_rail_and_direction(

@@ -31,7 +31,7 @@ FOUR = Case(
 
 
 def test_a_place_that_comes_again_is_given_as_much_longer_as_by_the_driver() -> None:
-    there = standstill_limits.FACTOR, standstill_limits.LONGEST_S
+    there = standstill_limits.TIMES, standstill_limits.LONGEST_S
     assert there == (detectors.FACTOR, detectors.LONGEST_S)
 
 
