@@ -22,6 +22,8 @@ from holdfast.protocol.messages import Heartbeat
 
 WINDOW_S, WINDOW_STEPS = 10.0, 3
 """Of a window, at least: two looks of a daemon, and a few steps."""
+LOOK_AGAIN_S = 1.0
+"""Where its steps are long: a look goes through all ranks."""
 LEARNED = 3
 """Windows whose median is what is usual between two nodes."""
 IN_A_ROW = 3
@@ -52,6 +54,7 @@ class Links(msgspec.Struct):
     version: int = 1  # of the job: another one may send in other ways
     step: int | None = None
     began_s: float = 0.0
+    next_s: float = 0.0  # when to look whether the window is over
     nodes: dict[str, Told] = {}
     usual: dict[Pair, list[Moved]] = {}
     bad: dict[Pair, int] = {}  # windows in a row
@@ -71,13 +74,14 @@ class SlowLinks(Detector):
 
     def looked_at(self, job: JobSeen, context: Context) -> Findings:
         links = self._links.get(job.expected.job)
-        if links is None or context.now - links.began_s < WINDOW_S or not context.sees_most:
+        if links is None or context.now < links.next_s or not context.sees_most:
             return ()
         links, step = self._of(job, context), job.heard_step()
+        links.next_s = context.now + LOOK_AGAIN_S
         if step is None or (links.step is not None and step - links.step < WINDOW_STEPS):
             return ()
         took_s, before = context.now - links.began_s, links.step
-        links.began_s, links.step = context.now, step
+        links.began_s, links.step, links.next_s = context.now, step, context.now + WINDOW_S
         moved = flows.window(links.nodes, max(1, step - (before or 0)), took_s)
         return tuple(judge(links, moved, job)) if before is not None else ()
 

@@ -30,7 +30,7 @@ class Ring:
         self.names = [f"node-{number}" for number in range(nodes)]
         self.rate: Callable[[Pair], float] = lambda pair: 400 * MB
         self.lost: Callable[[Pair], float] = lambda pair: 0.0002
-        self.step_bytes = STEP_BYTES
+        self.step_bytes, self.step_s = STEP_BYTES, STEP_S
         self.now, self.step, self.epoch = 0.0, 0.0, 0
         self.sees_most, self.beat_s = True, BEAT_S
         self.detector, self.sums = SlowLinks(), dict[Pair, list[float]]()
@@ -54,7 +54,7 @@ class Ring:
         until_s = self.now + seconds
         while self.now < until_s:
             slowest_s = max(self.step_bytes / self.rate(pair) for pair in self.pairs)
-            steps = self.beat_s / (STEP_S + slowest_s)
+            steps = self.beat_s / (self.step_s + slowest_s)
             self.now, self.step = self.now + self.beat_s, self.step + steps
             context = Context(settings=Settings(), now=self.now, sees_most=self.sees_most)
             for rank, pair in enumerate(self.pairs):
@@ -144,6 +144,23 @@ def test_one_good_window_takes_nothing_back(ring: Ring) -> None:
         assert ring.go(1.5 * slow_links.WINDOW_S) == []
         ring.node_is_slow("node-1")
         assert ring.go(2 * slow_links.WINDOW_S) == []
+
+
+def test_of_a_job_of_long_steps_it_is_told_and_its_ranks_are_seldom_gone_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ring, looks, heard_step = Ring(4), list[float](), JobSeen.heard_step
+
+    def counted(job: JobSeen) -> int | None:
+        looks.append(ring.now)
+        return heard_step(job)
+
+    monkeypatch.setattr(JobSeen, "heard_step", counted)
+    ring.step_s, ring.beat_s = 8.0, 0.25
+    assert ring.go(8 * SETTLES_S) == []
+    assert len(looks) <= ring.now / slow_links.LOOK_AGAIN_S + 1
+    ring.node_is_slow("node-1", MB)
+    assert [each.node for each in ring.go(8 * SOON_S)] == ["node-1"]
 
 
 def test_lost_packets_are_told(ring: Ring) -> None:
