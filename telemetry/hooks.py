@@ -2,7 +2,7 @@
 
 `install()` is called by the launcher's forked child before the user's script, whether torch is
 loaded already or comes later. Every hook swallows its own errors: what cannot be watched is said in
-the ring ("partial"), and the script runs on. Tried with torch 2.15 and gloo.
+the ring ("partial"), and the script runs on. Tried with torch 2.15 and 2.11, and gloo.
 """
 
 import atexit
@@ -18,7 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.protocol.paths import span_ring
-from holdfast.telemetry import current, errors, looks, pauses, schema, trackers, workers
+from holdfast.telemetry import current, errors, looks, methods, pauses, trackers, workers
+from holdfast.telemetry.collectives import Watched, missing
 from holdfast.telemetry.recorder import Group, Recorder
 from holdfast.telemetry.ring import RingWriter
 from holdfast.telemetry.trace.ring import SpanWriter
@@ -26,31 +27,8 @@ from holdfast.telemetry.trace.ring import SpanWriter
 HOOK_ID = 0x484F4C44
 """Ours among the hooks of a process group ("HOLD")."""
 
-_KINDS = {
-    name: schema.KINDS.index(kind)
-    for name, kind in {
-        "ALLREDUCE": "all_reduce",
-        "BROADCAST": "broadcast",
-        "REDUCE": "reduce",
-        "ALLGATHER": "all_gather",
-        "REDUCE_SCATTER": "reduce_scatter",
-        "ALLTOALL": "all_to_all",
-        "BARRIER": "barrier",
-        "SCATTER": "scatter",
-        "GATHER": "gather",
-        "ALLREDUCE_COALESCED": "all_reduce_coalesced",
-        "ALLGATHER_BASE": "all_gather_base",
-        "ALLGATHER_COALESCED": "all_gather_coalesced",
-        "ALLGATHER_INTO_TENSOR_COALESCED": "all_gather_into_tensor_coalesced",
-        "REDUCE_SCATTER_BASE": "reduce_scatter_base",
-        "REDUCE_SCATTER_TENSOR_COALESCED": "reduce_scatter_tensor_coalesced",
-        "ALLTOALL_BASE": "all_to_all_base",
-    }.items()
-}
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 """Never in the words of a full disk, which whoever reads a rank's log would look for."""
-_SAME_SHAPE = {"ALLREDUCE", "BROADCAST", "ALLGATHER_BASE", "REDUCE_SCATTER_BASE"}
-"""Collectives whose input has one shape on all ranks: their fingerprint holds its size."""
 
 
 def install() -> None:
@@ -191,7 +169,7 @@ def _after_exec(loader: Any, hook: Callable[[Any], None]) -> None:
 def _hook_steps(optimizer: Any) -> None:
     register = getattr(optimizer, "register_optimizer_step_post_hook", None)
     if register is None:
-        _missing("step")
+        missing("step")
     else:
         register(_stepped)
         optimizer.register_optimizer_step_pre_hook(_optimizes)
@@ -214,9 +192,11 @@ def _stepped(*_: object) -> None:
 
 def _hook_groups(c10d: Any) -> None:
     make = getattr(c10d, "_new_process_group_helper", None)
-    if make is None or not hasattr(c10d.ProcessGroup, "register_pre_hook"):
-        _missing("collectives")
+    if make is None:
+        missing("collectives")
         return
+    if methods.wanted(c10d.ProcessGroup):
+        methods.hook_methods(c10d)
 
     def made(size: int, rank: int | None, ranks: Sequence[int], *rest: Any, **named: Any) -> Any:
         with _meeting():
@@ -225,7 +205,7 @@ def _hook_groups(c10d: Any) -> None:
             if isinstance(result[0], c10d.ProcessGroup):
                 _watch_group(result[0], list(ranks) or list(range(result[0].size())))
         except Exception:  # noqa: BLE001 whatever it is, it is ours and not the user's
-            _missing("collectives")
+            missing("collectives")
         return result
 
     c10d._new_process_group_helper = made
@@ -264,7 +244,7 @@ def _hook_waits(c10d: Any) -> None:
 
         c10d.Work.wait = wait
     except (AttributeError, TypeError):
-        _missing("waits")
+        missing("waits")
 
 
 def _watch_group(group: Any, ranks: list[int]) -> None:
@@ -283,62 +263,19 @@ def hook_group(
     group: Any, recorder: Recorder, counts: Group, ranks: list[int], *, polled: bool
 ) -> None:
     """Count what the group does. `polled`: also ask whether it is done."""
-    counts.followed = polled
-    group.register_pre_hook(HOOK_ID, _before(recorder, counts, ranks))
+    watched = Watched(recorder, counts, ranks, polled=polled)
+    if methods.wanted(group):
+        methods.watch(group, watched)
+        return
+    group.register_pre_hook(HOOK_ID, watched.begins)
     if polled:
-        group.register_post_hook(HOOK_ID, _after(recorder, counts))
+        group.register_post_hook(HOOK_ID, watched.made)
 
 
 def unhook_group(group: Any) -> None:
     """Raises RuntimeError where it is not hooked."""
+    if methods.wanted(group):
+        methods.forget(group)
+        return
     group.unregister_pre_hook(HOOK_ID)
     group.unregister_post_hook(HOOK_ID)
-
-
-def _before(recorder: Recorder, counts: Group, ranks: list[int]) -> Callable[[Any], None]:
-    looked = looks.wanted()
-
-    def hook(op: Any) -> None:
-        try:
-            name = op.name.name
-            if name in ("SEND", "RECV"):
-                # A receive from any source has root -1: nobody in particular is waited for.
-                peer = recorder.peer(ranks[op.root]) if op.root >= 0 else None
-                if peer is not None:
-                    peer.sent() if name == "SEND" else peer.received()
-                if recorder.tracer is not None and op.root >= 0:
-                    what = "sends to" if name == "SEND" else "receives from"
-                    recorder.tracer.passes(what, ranks[op.root])
-            elif name in _KINDS:
-                counts.enqueue(_KINDS[name], _fingerprint(name, op))
-                if looked and name in looks.REDUCTIONS:
-                    counts.looks(op.input_tensors)
-        except Exception:  # noqa: BLE001 a hook's exception would end the user's training
-            _missing("collectives")
-
-    return hook
-
-
-def _after(recorder: Recorder, counts: Group) -> Callable[[Any], None]:
-    def hook(op: Any) -> None:
-        try:
-            if op.work is not None and op.name.name in _KINDS:
-                recorder.pending(op.work, counts)
-        except Exception:  # noqa: BLE001 a hook's exception would end the user's training
-            _missing("done")
-
-    return hook
-
-
-def _fingerprint(name: str, op: Any) -> int:
-    """A number of 32 bits from what has to be equal on all ranks of one collective."""
-    if name not in _SAME_SHAPE:
-        return _KINDS[name]
-    size: int = sum(tensor.numel() * tensor.element_size() for tensor in op.input_tensors)
-    return (size * 31 + _KINDS[name]) & 0xFFFF_FFFF
-
-
-def _missing(part: str) -> None:
-    with suppress(Exception):
-        if current.recorder is not None:
-            current.recorder.missing(part)

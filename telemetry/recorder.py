@@ -8,7 +8,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Protocol
 
@@ -377,6 +377,9 @@ class Recorder:
             # A work of a destroyed group may raise anything; what is lost is one `done`.
             with suppress(Exception):
                 self._count_done(tuple(self._groups))
+                for group in tuple(self._groups):
+                    if group.follow is not None:
+                        group.follow()
             with suppress(Exception):  # a list that changes meanwhile: the next pulse has it
                 self._trace()
             self._look(time.monotonic())
@@ -408,6 +411,7 @@ class Group:
         self.enqueued = 0
         self.begun: Begun | None = None
         self.followed = True  # whether it will be known when each is done
+        self.follow: Callable[[], None] | None = None  # counts what nobody was seen to enqueue
         self.pending: deque[tuple[Work, Begun | None]] = deque()
         self._done = 0
         self._looked = 0  # the step in which it was looked at what is reduced
@@ -423,6 +427,11 @@ class Group:
             self.begun = tracer.enqueued(kind, self.enqueued)
             if not self.followed:
                 tracer.unfollowed(self.head, self.begun)
+        self._store()
+
+    def unseen(self, enqueued: int) -> None:
+        """So many were, some of them by C++: of which kind the last one is nobody knows."""
+        self.enqueued, self._last, self._step = enqueued, (0, 0), self._recorder.step
         self._store()
 
     def looks(self, tensors: Sequence[Tensor]) -> None:
@@ -445,6 +454,8 @@ class Group:
 
     def mark(self, step: int) -> None:
         """Keep how many had been enqueued when `step` ended."""
+        if self.follow is not None:
+            self.follow()
         for place, stride in enumerate(schema.MARK_STRIDES):
             if step % stride == 0:
                 self._marks[2 * place : 2 * place + 2] = step, self.enqueued

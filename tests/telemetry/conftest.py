@@ -34,8 +34,8 @@ class Launcher:
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n"
 
-    def start(self, script: Path, ranks: int, folder: Path) -> "Ranks":
-        order = {"script": str(script), "ranks": ranks, "folder": str(folder)}
+    def start(self, script: Path, ranks: int, folder: Path, told: dict[str, str]) -> "Ranks":
+        order = {"script": str(script), "ranks": ranks, "folder": str(folder), "told": told}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(order) + "\n")
@@ -99,16 +99,17 @@ def launcher() -> Iterator[Launcher]:
 
 
 @pytest.fixture
-def ranks(launcher: Launcher, tmp_path: Path) -> Iterator[Callable[[str, int], Ranks]]:
-    """Start a script's text as so many ranks; whatever is left is killed at the end."""
+def ranks(launcher: Launcher, tmp_path: Path) -> Iterator[Callable[..., Ranks]]:
+    """Start a script's text as so many ranks, with these variables; whatever is left is killed at
+    the end."""
     started: list[Ranks] = []
 
-    def start(text: str, count: int) -> Ranks:
+    def start(text: str, count: int, **told: str) -> Ranks:
         folder = tmp_path / f"ranks{len(started)}"
         folder.mkdir()
         script = folder / "script.py"
         script.write_text(text)
-        started.append(launcher.start(script, count, folder))
+        started.append(launcher.start(script, count, folder, told))
         return started[-1]
 
     yield start

@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 from ports import free_port
 
@@ -28,7 +29,7 @@ def rank_main(script: str, folder: Path, variables: dict[str, str]) -> None:
     runpy.run_path(script, run_name="__main__")
 
 
-def start(order: dict[str, str]) -> list[int]:
+def start(order: dict[str, Any]) -> list[int]:
     folder, count = Path(order["folder"]), int(order["ranks"])
     port = free_port()
     pids = []
@@ -42,6 +43,7 @@ def start(order: dict[str, str]) -> list[int]:
             "HOLDFAST_RING": str(folder / "rings" / f"job.e1.r{rank}.ring"),
             "HOLDFAST_EPOCH": "1",
             "TORCHELASTIC_ERROR_FILE": str(folder / f"{rank}.json"),
+            **order["told"],
         }
         pid = os.fork()
         if pid == 0:
