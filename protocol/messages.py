@@ -434,10 +434,16 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     ran_s: float = 0.0  # CPU time of the thread that trains until then, but for pauses
     waited_s: float = 0.0  # that thread's waits for peers, but for those in pauses
     paused_s: float = 0.0  # its pauses
+    gpu_step: int = 0  # of which these four are, where they are its GPU's; 0: they are the thread's
     delayed_s: float = 0.0  # for which its main thread could run and had no processor
     throttled_s: float = 0.0  # for which its cgroup had used up its share of processors
     stopped_s: float = 0.0  # for which it was seen to be stopped (SIGSTOP)
     starts_s: dict[str, float] = {}  # how long ago it had met, loaded, stepped; in its first steps
+
+    @property
+    def timed_step(self) -> int:
+        """The step of which its times are: a GPU tells of one some steps later."""
+        return self.gpu_step or self.step
 
 
 class NicRates(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.protocol.paths import span_ring
-from holdfast.telemetry import current, errors, looks, methods, pauses, trackers, workers
+from holdfast.telemetry import cuda, current, errors, looks, methods, pauses, trackers, workers
 from holdfast.telemetry.collectives import Watched, missing
 from holdfast.telemetry.recorder import Group, Recorder
 from holdfast.telemetry.ring import RingWriter
@@ -57,6 +57,7 @@ def _install(ring: Path) -> None:
     for module, hook in (
         ("torch.optim.optimizer", _hook_steps),
         ("torch.distributed.distributed_c10d", _hook_groups),
+        ("torch.cuda.streams", _quietly(cuda.hook_streams)),
     ):
         once_loaded(module, hook)
     if looks.wanted():
@@ -228,23 +229,28 @@ def _meeting() -> Iterator[None]:
 def _hook_waits(c10d: Any) -> None:
     """Say in the ring while the script waits for a peer. Waits inside C++ (DDP's) do not show."""
     try:
-        inner = c10d.Work.wait
-
-        # pybind11 knows by this name and first argument that the call comes from an override, and
-        # does not call it again for a Work that is written in Python.
-        def wait(work: Any, *rest: Any, **named: Any) -> Any:
-            recorder = current.recorder
-            if recorder is None:
-                return inner(work, *rest, **named)
-            outer = recorder.waits()
-            try:
-                return inner(work, *rest, **named)
-            finally:
-                recorder.waited(outer)
-
-        c10d.Work.wait = wait
+        c10d.Work.wait = telling_wait(c10d.Work.wait)
     except (AttributeError, TypeError):
         missing("waits")
+
+
+def telling_wait(inner: Callable[..., Any]) -> Callable[..., Any]:
+    """The `wait` of a class of works, which says so."""
+
+    # pybind11 knows by this name and first argument that the call comes from an override, and does
+    # not call it again for a Work that is written in Python.
+    def wait(work: Any, *rest: Any, **named: Any) -> Any:
+        recorder = current.recorder
+        if recorder is None:
+            return inner(work, *rest, **named)
+        outer, begin = recorder.waits(), recorder.gpu.waits()
+        try:
+            return inner(work, *rest, **named)
+        finally:
+            recorder.gpu.waited(begin)
+            recorder.waited(outer)
+
+    return wait
 
 
 def _watch_group(group: Any, ranks: list[int]) -> None:

@@ -81,10 +81,10 @@ def wanted(of: Any) -> bool:
 
 def hook_methods(c10d: Any) -> None:
     """Have each group's methods tell `watch`ed groups of what they enqueue."""
-    for name, method in METHODS.items():
+    for name in METHODS:
         inner = getattr(c10d.ProcessGroup, name, None)
         if inner is not None:
-            setattr(c10d.ProcessGroup, name, _telling(name, method, inner))
+            setattr(c10d.ProcessGroup, name, telling(name, inner))
 
 
 def watch(group: Any, watched: Watched) -> None:
@@ -173,7 +173,10 @@ class Counted:
         return None
 
 
-def _telling(name: str, method: Method, inner: Callable[..., Any]) -> Callable[..., Any]:
+def telling(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+    """One of METHODS of a class of groups, which has it counted."""
+    method = METHODS[name]
+
     def told(group: Any, *arguments: Any, **named: Any) -> Any:
         counted = _WATCHED.get(group) if current.recorder is not None else None
         if counted is None:

@@ -17,6 +17,7 @@ from holdfast.telemetry import looks, schema
 from holdfast.telemetry.calls import Calls
 from holdfast.telemetry.counted import Peer, Phase
 from holdfast.telemetry.frames import Frames
+from holdfast.telemetry.gpu import Gpu
 from holdfast.telemetry.looks import Tensor
 from holdfast.telemetry.ring import RingWriter
 from holdfast.telemetry.stepclock import StepClock
@@ -39,6 +40,7 @@ class Recorder:
     def __init__(self, ring: RingWriter, spans: SpanWriter | None = None) -> None:
         self.ring = ring
         self.clock = StepClock()
+        self.gpu = Gpu(lambda: self.missing("GPU"))
         self.tracer = Tracer(spans, self.clock) if spans is not None else None
         self.step = 0
         self._tokens = 0
@@ -114,6 +116,7 @@ class Recorder:
     def optimizes(self) -> None:
         """An optimizer begins its step: the collectives before it are done."""
         self.clock.optimizes()
+        self.gpu.optimizes()
         if self.tracer is not None:
             self._count_done(self._groups)
             self.tracer.optimizes()
@@ -214,10 +217,12 @@ class Recorder:
         self._store_norm()
         if self._until_step:
             self._until_step = ""
+            self.gpu.pauses(False)
             self._store_pause()
         for group in self._groups:
             group.mark(step)
         self.clock.stepped()
+        self.gpu.stepped(step, self.clock.at_step_ns[1])
         if self.tracer is not None:
             self.tracer.stepped(step)
         self._store_state()
@@ -228,8 +233,9 @@ class Recorder:
         self._square = 0.0
 
     def _store_state(self) -> None:
-        clocks_ns = self.clock.at_step_ns
-        self.ring.state(self.step, self._tokens, self._loss, self._phase, clocks_ns)
+        step = self.gpu.step
+        clocks_ns = self.gpu.at_step_ns if step else self.clock.at_step_ns
+        self.ring.state(self.step, self._tokens, self._loss, self._phase, (*clocks_ns, step))
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -258,6 +264,7 @@ class Recorder:
         """Say that the rank does something else than steps: one of `schema.PAUSES`."""
         self._paused.append(name)
         self.clock.pauses(True)
+        self.gpu.pauses(True)
         self._store_pause()
         if (tracer := self.tracer) is not None:
             tracer.begins_pause(name)
@@ -266,6 +273,7 @@ class Recorder:
         finally:
             self._paused.remove(name)
             self.clock.pauses(False)
+            self.gpu.pauses(False)
             if tracer is not None:
                 tracer.ends()
             self._store_pause()
@@ -278,6 +286,8 @@ class Recorder:
 
     def pause_until_step(self, name: str) -> None:
         """The same, until the next step."""
+        if not self._until_step:
+            self.gpu.pauses(True)
         self._until_step = name
         self.clock.pauses_until_step()
         self._store_pause()
@@ -422,6 +432,7 @@ class Group:
         self._last = (kind, fingerprint)
         self._step = self._recorder.step
         self._recorder.clock.enqueued()
+        self._recorder.gpu.enqueued()
         self._recorder.ring.collective(self._slot, self.enqueued, kind, fingerprint)
         if (tracer := self._recorder.tracer) is not None:
             self.begun = tracer.enqueued(kind, self.enqueued)

@@ -73,7 +73,7 @@ class RingWriter:
         tokens: int,
         loss: float | None,
         phase: int,
-        clocks_ns: Sequence[int] = (0, 0, 0, 0),
+        clocks_ns: Sequence[int] = (0, 0, 0, 0, 0),
     ) -> None:
         at, words = schema.STATE_AT, self._words
         stamp = words[at // 8] + 1 | 1
@@ -225,7 +225,7 @@ class RingReader:
         self.torn = 0
         if (size := self._map.size()) < schema.SIZE:  # of the file, now: to read on is a SIGBUS
             raise RingError(f"{self._name}: cut short, {size} of {schema.SIZE} bytes")
-        _, step, tokens, loss, phase, *clocks_ns = schema.STATE.unpack(
+        _, step, tokens, loss, phase, *clocks_ns, gpu_step = schema.STATE.unpack(
             self._record(schema.STATE_AT, schema.STATE.size)
         )
         phases = self._below(schema.PHASE_SLOTS, self._word(schema.PHASES), "phases")
@@ -261,6 +261,7 @@ class RingReader:
             ran_s=ran_s,
             waited_s=waited_s,
             paused_s=paused_s,
+            gpu_step=gpu_step,
         )
 
     def _bad_loss(self) -> BadLoss | None:

@@ -10,7 +10,7 @@ import struct
 from typing import Final
 
 MAGIC: Final = b"HFRING\r\n"
-VERSION: Final = 6
+VERSION: Final = 7
 
 HEADER: Final = struct.Struct("<8sIIqqq4I")
 """magic, version, size of the file in bytes, rank, epoch, pid, and slots for groups, peers, phases
@@ -53,13 +53,15 @@ PARTS: Final = (
     "step numbers",
     "waits",
     "stack",
+    "GPU",
 )
 """What may be missing from a ring, by bit of the word PARTIAL."""
 
 STATE_AT: Final = WORDS_AT + 8 * WORDS
-STATE: Final = struct.Struct("<QqqdQ4Q")
+STATE: Final = struct.Struct("<QqqdQ5Q")
 """sequence, step, tokens, loss (NaN: none), phase (slot + 1, 0: none), and in nanoseconds: when the
-last step ended, CPU time of the thread that trains until then, its waits for peers, its pauses."""
+last step ended, CPU time of the thread that trains until then, its waits for peers, its pauses; and
+the step of which these times are, where they are the GPU's (0: they are the thread's)."""
 
 MARK_STRIDES: Final = (1, 8, 64, 512)
 """Steps whose collective counts are kept, the last multiple of each: two ranks sampled at different

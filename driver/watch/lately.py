@@ -129,7 +129,7 @@ def _note(lived: dict[int, Lived], moment: Moment, window_s: float) -> None:
 def spent(lived: Lived) -> Spent | None:
     """Between its earlier moment and the newest; None where no step ended in between."""
     before, now = lived.earlier.seen, lived.newest.seen
-    steps = now.step - before.step
+    steps = now.timed_step - before.timed_step
     window_s = lived.newest.at_s - lived.earlier.at_s
     if steps <= 0 or window_s <= 0:
         return None

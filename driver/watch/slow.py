@@ -111,23 +111,31 @@ def _clocked(clocks: dict[int, Clocks], seen: RankProgress) -> None:
 
 
 def _sampled(state: Slow, last: RankProgress, seen: RankProgress, expected: Expectation) -> None:
-    steps = seen.step - last.step
-    if steps <= 0 or not last.stepped_s or last.pid != seen.pid or "done" in seen.partial:
+    steps = seen.timed_step - last.timed_step
+    if steps <= 0 or not last.stepped_s or last.pid != seen.pid or not _is_timed(last, seen):
         return
     took_s, paused_s = seen.stepped_s - last.stepped_s, seen.paused_s - last.paused_s
     if paused_s > MOST_PAUSED * took_s:  # with steps that are no rule around it
         return
     own_s = took_s - paused_s - slow_words.waited_s(last, seen)
     cpu_s = seen.ran_s - last.ran_s
-    if own_s <= 0 or cpu_s <= 0:
+    if own_s <= 0 or (cpu_s <= 0 and not seen.gpu_step):
         return
-    cpu, own = log(cpu_s / steps), log(own_s / steps)
+    cpu, own = 0.0 if seen.gpu_step else log(cpu_s / steps), log(own_s / steps)
     timed = state.ranks.get(seen.rank)
     if timed is None:
         state.ranks[seen.rank] = Timed(cpu, own, Usual(), Usual())
         state.roles.setdefault(role(seen, expected), []).append(seen.rank)
     else:
         timed.cpu, timed.own, timed.fresh = cpu, own, True
+
+
+def _is_timed(last: RankProgress, seen: RankProgress) -> bool:
+    """Whether its waits are known, and both by one clock. CPU time tells nothing of a GPU: a thread
+    that waits for it spins."""
+    if bool(last.gpu_step) != bool(seen.gpu_step):
+        return False
+    return seen.gpu_step > 0 or "done" not in seen.partial
 
 
 def role(seen: RankProgress, expected: Expectation) -> object:
@@ -241,7 +249,7 @@ def _progress(seen: Seen, ranks: Iterable[int]) -> dict[int, RankProgress]:
 def _stands(timed: Timed, compared: Compared, limit: float, lasted_s: float) -> bool:
     """Whether what is known of its steps since bears it out: it waits less than others do. CPU time
     is hardly disturbed by neighbours; of time on the wall more is asked for."""
-    if timed.usual_cpu.sum >= limit and compared.computes_longer:
+    if timed.usual_cpu.sum >= limit and compared.computes_longer and not compared.gpu:
         return compared.waits_less
     crowded = compared.cause is Cause.CROWDED and lasted_s < CROWDED_S
     return compared.takes_longer and compared.waits_least and not crowded

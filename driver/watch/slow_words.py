@@ -28,6 +28,7 @@ class Cause(StrEnum):
     MORE = "it has more to do: as much more tokens"
     STOPPED = "it is stopped again and again"
     CAPPED = "its cgroup has used up its share of the processors"
+    GPU = "its GPU takes longer, or has more to do, or waits for what feeds it"
     COMPUTES = "it computes for longer: its processor is slower, or it has more to do"
     CROWDED = "it waits for a processor that others use"
     STANDS = "it neither computes nor waits for peers"
@@ -73,6 +74,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     waits_least: bool  # but for a few
     frame: str  # where it stood when it was heard last
     stopped: bool
+    gpu: bool = False  # times are its GPU's
     phase: InPhase | None = None  # where most of it is
 
     @property
@@ -104,11 +106,12 @@ def compared(
         mine=mine,
         peers=peers,
         count=len(others),
-        cause=cause(mine, peers),
+        cause=cause(mine, peers, gpu=now[rank].gpu_step > 0),
         waits_less=mine.waited_s < peers.waited_s,
         waits_least=less <= FEW * len(others) and mine.waited_s < peers.waited_s,
         frame=now[rank].frame,
         stopped=now[rank].process in ("T", "t"),
+        gpu=now[rank].gpu_step > 0,
     )
 
 
@@ -149,8 +152,8 @@ def waited_s(since: RankProgress, now: RankProgress) -> float:
 
 
 def _part(since: RankProgress, now: RankProgress) -> Part | None:
-    steps = now.step - since.step
-    if steps <= 0 or now.pid != since.pid:
+    steps = now.timed_step - since.timed_step
+    if steps <= 0 or now.pid != since.pid or bool(now.gpu_step) != bool(since.gpu_step):
         return None
     wait_s = waited_s(since, now)
     own_s = now.stepped_s - since.stepped_s - wait_s - (now.paused_s - since.paused_s)
@@ -166,7 +169,7 @@ def _part(since: RankProgress, now: RankProgress) -> Part | None:
     )
 
 
-def cause(mine: Part, peers: Part) -> Cause:
+def cause(mine: Part, peers: Part, *, gpu: bool = False) -> Cause:
     """What most of the time goes into that the rank takes longer than its peers."""
     needed_s = EXPLAINS * (mine.own_s - peers.own_s)
     if mine.stopped_s - peers.stopped_s >= needed_s > 0:
@@ -175,10 +178,10 @@ def cause(mine: Part, peers: Part) -> Cause:
         return Cause.CAPPED
     if _crowded_s(mine, peers) >= needed_s > 0:
         return Cause.CROWDED
-    if _more_cpu(mine, peers):
+    if gpu or _more_cpu(mine, peers):
         share = mine.own_s / peers.own_s - 1 if peers.own_s > 0 else 0.0
         more = peers.tokens > 0 and mine.tokens / peers.tokens - 1 >= EXPLAINS * share
-        return Cause.MORE if more else Cause.COMPUTES
+        return Cause.MORE if more else Cause.GPU if gpu else Cause.COMPUTES
     return Cause.CROWDED if mine.delayed_s - peers.delayed_s >= needed_s > 0 else Cause.STANDS
 
 

@@ -1,5 +1,6 @@
 """Ranks that hold their peers up, in made-up time: who is told, why, and who never is."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
@@ -358,3 +359,56 @@ def test_clocks_of_phases_are_kept_of_nobody_who_is_in_no_doubt() -> None:
     job.ranks[2].stands_s = job.ranks[2].phases["data"] = 0.02
     job.go(60)
     assert job.state.clocks == {}
+
+
+class OnGpus(Job):
+    """Their GPUs are some steps behind, of which the heartbeat has the script's number; a thread
+    that waits for its GPU spins, as much as the script has it wait."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.spun: dict[int, float] = {}
+
+    def _progress(self, rank: int, each: Rank) -> RankProgress:
+        told = super()._progress(rank, each)
+        ahead = self.chance.randrange(4)
+        self.spun[rank] = self.spun.get(rank, 0.0) + self.chance.uniform(0, 2) ** 4
+        return replace(
+            told,
+            step=self.step + ahead,
+            gpu_step=self.step,
+            ran_s=told.ran_s + self.spun[rank],
+            partial=("done",),
+        )
+
+
+def test_a_rank_whose_gpu_is_slower_is_told_though_nobody_knows_when_collectives_ended() -> None:
+    job = OnGpus()
+    assert job.go(KNOWN) == []
+    job.ranks[2].cpu_s *= 1.3
+    ((_, found),) = job.go(40)
+    assert (found.kind, found.rank) == (Kind.SLOW, 2)
+    assert re.search(r"takes 1\.[23]\d* times", found.summary)
+    assert "its GPU takes longer, or has more to do" in found.summary
+    assert "processor" not in found.summary, "CPU time says nothing of it"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nobody_of_a_healthy_job_on_gpus_is_told_however_its_threads_spin(seed: int) -> None:
+    assert OnGpus(seed=seed).go(KNOWN + 150) == []
+
+
+def test_a_heartbeat_by_one_clock_is_not_compared_with_one_by_another() -> None:
+    job = OnGpus()
+    job.go(3)
+    seen = job.known[1].progress
+    for last, now in ((replace(seen, gpu_step=0), seen), (seen, replace(seen, gpu_step=0))):
+        later = replace(now, step=now.step + 9, gpu_step=now.gpu_step and now.gpu_step + 9)
+        later = replace(later, stepped_s=later.stepped_s + 9, ran_s=later.ran_s + 1)
+        assert slow_words.compared(1, {1: last, 0: last}, {1: later, 0: later}) is None
+        state = slow.Slow(epoch=1)
+        beat = Heartbeat(node="", incarnation="", sequence=1, uptime_s=0.0, ranks=(later,))
+        slow.fold(
+            state, beat, {1: RankSeen(progress=last, heard_s=0.0, uptime_s=0.0)}, job.expected
+        )
+        assert not state.ranks

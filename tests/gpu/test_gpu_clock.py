@@ -1,0 +1,216 @@
+"""The clock of a real GPU: what it waited for, whose GPU is slower, and graphs."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import stream_group
+from ports import free_port
+from shells import Shell
+from waiting import eventually
+
+torch = pytest.importorskip("torch")
+
+from holdfast.telemetry.cuda import CudaMarks  # noqa: E402 - after the check for torch
+from holdfast.telemetry.gpuclock import GpuClock  # noqa: E402
+
+pytestmark = [pytest.mark.gpu, pytest.mark.torch]
+
+HELPERS = Path(stream_group.__file__).parent
+CYCLES_A_MS = 1_500_000
+"""About a millisecond of an H100, and more where its clock is lower."""
+
+
+def test_a_step_and_its_wait_are_timed_as_the_gpu_runs_them() -> None:
+    clock = GpuClock(CudaMarks(), 0)
+    torch.cuda.synchronize()
+    took: list[float] = []
+    for step in range(1, 6):
+        begun = time.perf_counter()
+        torch.cuda._sleep(10 * CYCLES_A_MS)
+        begin = clock.waits()
+        torch.cuda._sleep(30 * CYCLES_A_MS)
+        clock.waited(begin)
+        clock.stepped(step, 0)
+        torch.cuda.synchronize()
+        took.append(time.perf_counter() - begun)
+    clock.stepped(6, 0)
+    steps_ns, _, waited_ns, paused_ns = clock.at_step_ns
+    print(took, clock.at_step_ns)
+    assert (clock.step, paused_ns) == (5, 0)
+    assert steps_ns / 1e9 == pytest.approx(sum(took[1:]), rel=0.05)
+    assert waited_ns / steps_ns == pytest.approx(0.75, abs=0.02)
+
+
+def test_what_marks_cost() -> None:
+    clock = GpuClock(CudaMarks(), 0)
+    x = torch.ones(64, 64, device="cuda")
+    for what in (lambda: None, lambda: clock.waited(clock.waits()), lambda: clock.enqueued()):
+        for _ in range(2):
+            torch.cuda.synchronize()
+            begun = time.perf_counter()
+            for step in range(1, 301):
+                x.add_(1)
+                what()
+                if step % 10 == 0:
+                    clock.stepped(step, 0)
+            took = time.perf_counter() - begun
+        print(f"{took / 300 * 1e6:.2f} us")
+
+
+ALONE = """
+import sys, torch, torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+dist.init_process_group("nccl")
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 1)).cuda()
+KIND = sys.argv[1]
+if KIND == "ddp":
+    net = DistributedDataParallel(net)
+if KIND == "fsdp":
+    from torch.distributed.fsdp import fully_shard
+    for each in net:
+        if isinstance(each, nn.Linear):
+            fully_shard(each)
+    fully_shard(net)
+optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3, capturable=True)
+x = torch.randn(256, 512, device="cuda")
+
+
+def step():
+    optimizer.zero_grad(set_to_none=False)
+    loss = net(x).square().mean()
+    loss.backward()
+    if KIND not in ("ddp", "fsdp"):
+        for each in net.parameters():
+            dist.all_reduce(each.grad)
+    optimizer.step()
+    return loss
+
+
+if KIND == "graph":
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(5):
+            step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        loss = step()
+    for _ in range(300):
+        graph.replay()
+    for _ in range(300):
+        loss = step()
+else:
+    for number in range(1500):
+        loss = step()
+        if number % 100 == 0:
+            loss.item()
+print("loss", loss.item(), flush=True)
+from holdfast.telemetry import current
+if current.recorder is not None:
+    gpu = current.recorder.gpu
+    print("known", gpu.step, *gpu.at_step_ns, gpu._is_broken, current.recorder._partial, flush=True)
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+@pytest.mark.parametrize("kind", ["plain", "ddp", "fsdp", "graph"])
+def test_a_script_with_nccl_is_timed_and_computes_the_same(shell: Shell, kind: str) -> None:
+    script = shell.script("train.py", ALONE)
+    env = {**os.environ, **shell.told, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    env |= {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"}
+    words = [sys.executable, str(script or shell.folder / "train.py"), kind]
+    bare = subprocess.run(words, env=env, capture_output=True, text=True, timeout=200)
+    assert bare.returncode == 0, bare.stderr
+    ended = shell.holdfast("run", "-n", "1", "train.py", kind)
+    print(bare.stdout, ended.stdout, ended.stderr)
+    assert ended.returncode == 0, ended.stderr
+    loss = re.search(r"^loss (\S+)$", bare.stdout, re.MULTILINE)
+    assert loss is not None
+    assert f"loss {loss[1]}\n" in ended.stdout
+    known = re.search(r"^known (\d+) (\d+) \d+ (\d+) (\d+) (\w+)", ended.stdout, re.MULTILINE)
+    assert known is not None
+    assert known[5] == "False", "its clock has not failed"
+    assert int(known[1]) > 100, "of hundreds of steps"
+    assert 0 < int(known[3]) < int(known[2]), "and what it waited in them"
+
+
+PAIR = """
+import os, sys, time, torch
+sys.path.insert(0, HELPERS)
+from pathlib import Path
+import torch.distributed as dist
+import stream_group
+
+rank, here = int(os.environ["RANK"]), Path(__file__).parent
+stream_group.init(rank, 2, here)
+net = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(4)]).cuda()
+for each in net.parameters():
+    dist.all_reduce(each.data)
+optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
+x = torch.randn(256, 1024, device="cuda")
+step = 0
+while not (here / "end").exists():
+    step += 1
+    optimizer.zero_grad()
+    net(x).square().mean().backward()
+    torch.cuda._sleep(5 * CYCLES)
+    if rank == 1 and (here / "slow").exists():
+        torch.cuda._sleep(5 * CYCLES)
+    for each in net.parameters():
+        dist.all_reduce(each.grad)
+    optimizer.step()
+    if step % 50 == 0:
+        torch.cuda.synchronize()
+    if step % 100 == 0 and rank == 0:
+        with open(here / "marks", "a") as marks:
+            marks.write(f"{time.monotonic()}\n")
+torch.cuda.synchronize()
+same = hash(tuple(each.double().sum().item() for each in net.parameters()))
+print("same", rank, same, flush=True)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.cluster
+def test_the_rank_whose_gpu_is_slower_is_told(shell: Shell) -> None:
+    text = PAIR.replace("HELPERS", repr(str(HELPERS))).replace("CYCLES", str(CYCLES_A_MS))
+    shell.script("train.py", text)
+    running = shell.start("run", "-n", "2", "train.py")
+
+    def status() -> str:
+        return shell.holdfast("status").stdout
+
+    try:
+        eventually(lambda: heard_s(shell) >= 55, "it is known what is usual", within_s=100)
+        assert "holds its peers up" not in status()
+        (shell.folder / "slow").touch()
+        begun = time.monotonic()
+        eventually(lambda: "holds its peers up" in status(), "it is told", within_s=90)
+        print(f"told after {time.monotonic() - begun:.0f} s", status())
+        assert "rank 1 on" in status()
+        assert "its GPU takes longer" in status()
+    finally:
+        (shell.folder / "end").touch()
+        output, said = running.communicate(timeout=60.0)
+        print(output[-2000:], said[-2000:])
+    sums = re.findall(r"same \d (-?\d+)", output)
+    assert len(sums) == 2
+    assert sums[0] == sums[1], "they really reduced together"
+
+
+def heard_s(shell: Shell) -> float:
+    """For how long it has trained."""
+    marks = shell.folder / "marks"
+    times = [float(each) for each in marks.read_text().split()] if marks.exists() else []
+    return times[-1] - times[0] if times else 0.0

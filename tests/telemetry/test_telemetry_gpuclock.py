@@ -1,0 +1,152 @@
+"""A GPU's clock against a made-up GPU, of which the test knows what it did when."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.telemetry import cuda
+from holdfast.telemetry.gpu import Gpu
+from holdfast.telemetry.gpuclock import MOST, GpuClock
+
+MS = 1_000_000
+
+
+class MadeUp:
+    """One stream, and the thread that enqueues. Times are nanoseconds."""
+
+    def __init__(self) -> None:
+        self.now = self.busy_until = 0
+        self.captures = False
+        self.marks = self.freed = 0
+
+    def computes(self, takes_ns: int) -> None:
+        self.busy_until = max(self.busy_until, self.now) + takes_ns
+
+    def waits_until(self, at_ns: int) -> None:
+        """For a peer that comes then."""
+        self.busy_until = max(self.busy_until, self.now, at_ns)
+
+    def goes_on(self, for_ns: int) -> None:
+        self.now += for_ns
+
+    def here(self) -> bool:
+        return not self.captures
+
+    def follow(self) -> None:
+        pass
+
+    def mark(self) -> int:
+        assert not self.captures, "it would be part of the graph"
+        self.marks += 1
+        self.busy_until = max(self.busy_until, self.now)
+        return self.busy_until
+
+    def is_past(self, mark: int) -> bool:
+        assert not self.captures, "to ask breaks the capture"
+        return mark <= self.now
+
+    def between_ns(self, first: int, second: int) -> int:
+        return second - first
+
+    def free(self, mark: int) -> None:
+        self.freed += 1
+
+
+@given(
+    steps=st.lists(
+        st.tuples(*[st.integers(0, 50 * MS)] * 4, st.booleans(), st.booleans()),
+        min_size=2,
+        max_size=20,
+    )
+)
+def test_of_each_step_it_is_known_how_long_the_gpu_waited_and_paused(
+    steps: list[tuple[int, int, int, int, bool, bool]],
+) -> None:
+    gpu, waited, paused, ends = MadeUp(), 0, 0, []
+    clock = GpuClock(gpu, 0)
+    for step, (computes, peer, enqueues, pauses, by_ddp, saves) in enumerate(steps, 1):
+        gpu.goes_on(enqueues)
+        gpu.computes(computes)
+        if by_ddp:
+            clock.enqueued()
+        begin = None if by_ddp else clock.waits()
+        inner = clock.waits()
+        came = max(gpu.busy_until, gpu.now)
+        gpu.waits_until(came + peer)
+        clock.waited(inner)
+        clock.waited(begin)
+        clock.optimizes()
+        gpu.computes(MS)
+        if saves:
+            clock.pauses(True)
+            clock.pauses(True)
+            clock.waited(clock.waits())
+            gpu.computes(pauses)
+            clock.pauses(False)
+            clock.pauses(False)
+        clock.stepped(step, 7 * step)
+        if ends:
+            waited, paused = waited + peer, paused + pauses * saves
+        ends.append((gpu.busy_until - (ends[0][0] if ends else 0), 7 * step, waited, paused))
+    gpu.now = gpu.busy_until
+    clock.stepped(len(steps) + 1, 0)
+    assert clock.step == len(steps)
+    assert clock.at_step_ns == ends[-1]
+    assert gpu.marks - gpu.freed <= 2, "marks are used again, but for the newest two"
+
+
+def test_what_the_gpu_has_not_done_yet_is_not_told() -> None:
+    gpu = MadeUp()
+    clock = GpuClock(gpu, 0)
+    for step in (1, 2, 3):
+        gpu.computes(10 * MS)
+        clock.stepped(step, 0)
+    assert clock.step == 0
+    gpu.goes_on(25 * MS)
+    clock.stepped(4, 0)
+    assert (clock.step, clock.at_step_ns[0]) == (2, 10 * MS)
+
+
+def test_a_graph_that_is_captured_has_no_marks() -> None:
+    gpu = MadeUp()
+    clock = GpuClock(gpu, 0)
+    clock.stepped(1, 0)
+    before = gpu.marks
+    gpu.captures = True
+    clock.enqueued()
+    clock.waited(clock.waits())
+    clock.optimizes()
+    clock.pauses(True)
+    clock.pauses(False)
+    clock.stepped(2, 0)
+    assert gpu.marks == before
+
+
+def test_a_gpu_that_stands_still_is_given_no_more_marks() -> None:
+    gpu = MadeUp()
+    clock = GpuClock(gpu, 0)
+    gpu.computes(10**15)
+    for step in range(1, 3 * MOST):
+        clock.waited(clock.waits())
+        clock.stepped(step, 0)
+    assert gpu.marks <= 2 * MOST + 2
+
+
+def test_an_error_of_cuda_ends_the_clock_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(MadeUp):
+        def mark(self) -> Any:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    monkeypatch.setattr(cuda, "is_there", lambda: True)
+    monkeypatch.setattr(cuda, "CudaMarks", Broken)
+    told: list[str] = []
+    gpu = Gpu(lambda: told.append("failed"))
+    for step in (1, 2, 3):
+        gpu.waited(gpu.waits())
+        gpu.enqueued()
+        gpu.optimizes()
+        gpu.pauses(True)
+        gpu.stepped(step, 0)
+    assert (told, gpu.step) == (["failed"], 0)
