@@ -84,8 +84,12 @@ class Watched:
     def made(self, op: Operation) -> None:
         """It was enqueued."""
         try:
-            if self.polled and op.work is not None and op.name.name in KINDS:
-                self._recorder.pending(op.work, self.counts)
+            work, known = op.work, op.name.name in KINDS
+            if work is None or not known:
+                return
+            if self.polled:
+                self._recorder.pending(work, self.counts)
+            self._recorder.gpu.made(work)
         except Exception:  # noqa: BLE001 a hook's exception would end the user's training
             missing("done")
 

@@ -45,8 +45,9 @@ class CudaMarks:
         self._device, self._raw = self._stream.device.index, self._stream.cuda_stream
 
     def here(self) -> bool:
-        raw = self._torch._C._cuda_getCurrentRawStream(self._device)
-        return bool(raw == self._raw) and not self._torch.cuda.is_current_stream_capturing()
+        c = self._torch._C
+        mine = c._cuda_getCurrentRawStream(self._device) == self._raw
+        return bool(mine) and not c._cuda_isCurrentStreamCapturing()
 
     def is_mine(self, stream: Any) -> bool:
         """Whether `stream` is that one, and the calling thread's device its device."""
@@ -61,7 +62,7 @@ class CudaMarks:
         return bool(mark.query())
 
     def between_ns(self, first: Any, second: Any) -> int:
-        return max(0, int(1e6 * first.elapsed_time(second)))
+        return int(1e6 * first.elapsed_time(second))
 
     def free(self, mark: Any) -> None:
         self._free.append(mark)

@@ -4,12 +4,11 @@ Called by the recorder and the hooks. Raises nothing: an error of CUDA comes up 
 next, and that is the script's to hear of, at a call of its own.
 """
 
-import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from holdfast.telemetry import cuda
-from holdfast.telemetry.gpuclock import GpuClock, Mark
+from holdfast.telemetry.gpuclock import GpuClock, Mark, Told
 
 _T = TypeVar("_T")
 
@@ -42,30 +41,41 @@ class Gpu:
             return None
         return self.waits()
 
-    def waited(self, begin: Mark | None) -> None:
+    def waited(self, begin: Mark | None, work: Any = None) -> None:
         if begin is not None:
-            self._fenced(GpuClock.waited, begin)
+            self._fenced(GpuClock.waited, begin, _key(work))
 
-    def enqueued(self) -> None:
+    def enqueued(self, told: Told | None = None) -> bool:
+        if self._clock is None:
+            return False
+        self._apart = self._apart or self._fenced(self._is_apart) is True
+        return self._fenced(GpuClock.enqueued, told) is True
+
+    def made(self, work: Any) -> None:
         if self._clock is not None:
-            self._apart = self._apart or self._fenced(self._is_apart) is True
-            self._fenced(GpuClock.enqueued)
+            self._fenced(GpuClock.made, _key(work))
 
     def optimizes(self) -> None:
         self._fenced(GpuClock.optimizes)
 
+    def begins(self) -> Mark | None:
+        return self._fenced(GpuClock.begins)
+
+    def ends(self, begin: Mark | None, told: Told) -> bool:
+        return begin is not None and self._fenced(GpuClock.ends, begin, told) is True
+
     def pauses(self, pausing: bool) -> None:
         self._fenced(GpuClock.pauses, pausing)
 
-    def stepped(self, step: int, ran_ns: int) -> None:
+    def stepped(self, step: int, ran_ns: int, told: Told | None = None) -> bool:
         if self._clock is None and not self._is_broken and cuda.is_there():
             self._begin()
-        self._fenced(GpuClock.stepped, step, ran_ns)
+        return self._fenced(GpuClock.stepped, step, ran_ns, told) is True
 
     def _begin(self) -> None:
         try:
             self._marks = cuda.CudaMarks()
-            self._clock = GpuClock(self._marks, time.perf_counter_ns())
+            self._clock = GpuClock(self._marks)
         except Exception:  # noqa: BLE001 see above
             self._end()
 
@@ -84,3 +94,11 @@ class Gpu:
     def _end(self) -> None:
         self._clock, self._is_broken = None, True
         self._failed()
+
+
+def _key(work: Any) -> int | None:
+    """By which a work is known again: torch gives a new object each time."""
+    try:
+        return int(work._get_sequence_number())
+    except (AttributeError, RuntimeError, TypeError):  # one that is written in Python
+        return None

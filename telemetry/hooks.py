@@ -247,7 +247,7 @@ def telling_wait(inner: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return inner(work, *rest, **named)
         finally:
-            recorder.gpu.waited(begin)
+            recorder.gpu.waited(begin, work)
             recorder.waited(outer)
 
     return wait
@@ -274,8 +274,7 @@ def hook_group(
         methods.watch(group, watched)
         return
     group.register_pre_hook(HOOK_ID, watched.begins)
-    if polled:
-        group.register_post_hook(HOOK_ID, watched.made)
+    group.register_post_hook(HOOK_ID, watched.made)
 
 
 def unhook_group(group: Any) -> None:

@@ -41,7 +41,7 @@ class Recorder:
         self.ring = ring
         self.clock = StepClock()
         self.gpu = Gpu(lambda: self.missing("GPU"))
-        self.tracer = Tracer(spans, self.clock) if spans is not None else None
+        self.tracer = Tracer(spans, self.clock, self.gpu) if spans is not None else None
         self.step = 0
         self._tokens = 0
         self._loss: float | None = None
@@ -222,9 +222,10 @@ class Recorder:
         for group in self._groups:
             group.mark(step)
         self.clock.stepped()
-        self.gpu.stepped(step, self.clock.at_step_ns[1])
+        told = self.tracer.on_gpu(step) if self.tracer is not None else None
+        later = self.gpu.stepped(step, self.clock.at_step_ns[1], told)
         if self.tracer is not None:
-            self.tracer.stepped(step)
+            self.tracer.stepped(step, later=later)
         self._store_state()
 
     def _store_norm(self) -> None:
@@ -432,12 +433,13 @@ class Group:
         self._last = (kind, fingerprint)
         self._step = self._recorder.step
         self._recorder.clock.enqueued()
-        self._recorder.gpu.enqueued()
         self._recorder.ring.collective(self._slot, self.enqueued, kind, fingerprint)
+        told = None
         if (tracer := self._recorder.tracer) is not None:
             self.begun = tracer.enqueued(kind, self.enqueued)
-            if not self.followed:
-                tracer.unfollowed(self.head, self.begun)
+            told = tracer.collective(self.head, self.begun) if not self.followed else None
+        if not self._recorder.gpu.enqueued(told) and told is not None:
+            told(time.monotonic_ns(), 0, 0)
         self._store()
 
     def unseen(self, enqueued: int) -> None:

@@ -1,15 +1,18 @@
 """What a rank did when: told by its recorder as it goes, stored as spans.
 
-Called inside a rank only. Times are of the machine's monotonic clock, taken on the CPU: what a GPU
-does meanwhile is not seen here, and nothing waits for it. Must not wait.
+Called inside a rank only. Times are of the machine's monotonic clock. Where a GPU trains they are
+the GPU's, told some steps later (`gpuclock`); nothing waits for it. Must not wait.
 """
 
 import time
+from functools import partial
 from typing import NamedTuple
 
 from holdfast.protocol import spans
 from holdfast.protocol.spans import KINDS
 from holdfast.telemetry import schema
+from holdfast.telemetry.gpu import Gpu
+from holdfast.telemetry.gpuclock import Mark, Told
 from holdfast.telemetry.stepclock import StepClock
 from holdfast.telemetry.trace.ring import SpanWriter
 
@@ -46,15 +49,17 @@ class Message(NamedTuple):
 class Tracer:
     """Spans of one rank. One thread trains; another may say what is under way."""
 
-    def __init__(self, writer: SpanWriter, clock: StepClock) -> None:
-        self._writer, self._clock = writer, clock
+    def __init__(self, writer: SpanWriter, clock: StepClock, gpu: Gpu) -> None:
+        self._writer, self._clock, self._gpu = writer, clock, gpu
         self.step = 1
         """The one that is under way."""
         self._stepped_ns = time.monotonic_ns()
         self._waited_ns = 0
         self._message: Message | None = None
         self._optimizes_ns = 0
+        self._optimizes: Mark | None = None
         self._open: list[tuple[int, int, int]] = []  # kind, name and begin
+        self._marks: list[Mark | None] = []  # where those began on the GPU
         self._phases: dict[str, tuple[int, int]] = {}
         self._pauses: dict[str, tuple[int, int]] = {}
         self._span = writer.span
@@ -66,18 +71,38 @@ class Tracer:
         """`telemetry.phase(name)` begins; one may be in another."""
         words = self._phases.get(name) or self._word(self._phases, name, spans.kind_of_phase(name))
         self._open.append((*words, began_ns))
+        self._marks.append(self._gpu.begins())
 
     def begins_pause(self, name: str) -> None:
         kind = _OF_PAUSES.get(name, spans.PAUSE)
         words = self._pauses.get(name) or self._word(self._pauses, name, kind)
         self._open.append((*words, time.monotonic_ns()))
+        self._marks.append(None)  # what saves or loads is the script's thread
 
     def ends(self, now_ns: int | None = None) -> None:
         """What began last, and is not over, ends."""
         if self._open:
-            kind, name, began_ns = self._open.pop()
+            (kind, name, began_ns), mark = self._open.pop(), self._marks.pop()
             took_ns = (now_ns or time.monotonic_ns()) - began_ns
-            self._span(kind, name, began_ns, took_ns, 0, self.step)
+            told = self._told(kind, name, self.step)
+            if not self._gpu.ends(mark, told):
+                told(began_ns, took_ns, 0)
+
+    def _told(self, kind: int, name: int, step: int, group: int = 0, number: int = 0) -> Told:
+        return partial(self._store, kind, name, step, group, number)
+
+    def _store(
+        self,
+        kind: int,
+        name: int,
+        step: int,
+        group: int,
+        number: int,
+        began_ns: int,
+        took_ns: int,
+        waited_ns: int,
+    ) -> None:
+        self._span(kind, name, began_ns, took_ns, waited_ns, step, group, number)
 
     def _word(self, known: dict[str, tuple[int, int]], name: str, kind: str) -> tuple[int, int]:
         known[name] = words = KINDS.index(kind), self._writer.name(name)
@@ -94,22 +119,29 @@ class Tracer:
         """The next step follows this one."""
         self.step = step + 1
 
-    def stepped(self, step: int) -> None:
-        """A step is complete; what was waited in it, for peers."""
+    def on_gpu(self, step: int) -> Told:
+        """What its GPU is to call for a step."""
+        return self._told(_STEP, 0, step)
+
+    def stepped(self, step: int, *, later: bool = False) -> None:
+        """A step is complete; what was waited in it, for peers. `later`: its GPU tells it."""
         now_ns, waited_ns = time.monotonic_ns(), self._clock.waited_ns
         self._let_go_message(now_ns)
         took_ns, waited_ns = now_ns - self._stepped_ns, waited_ns - self._waited_ns
-        self._span(_STEP, 0, self._stepped_ns, took_ns, waited_ns, step)
+        if not later:
+            self._span(_STEP, 0, self._stepped_ns, took_ns, waited_ns, step)
         self._stepped_ns, self._waited_ns = now_ns, self._clock.waited_ns
         self.step = step + 1
 
     def optimizes(self) -> None:
-        self._optimizes_ns = time.monotonic_ns()
+        self._optimizes_ns, self._optimizes = time.monotonic_ns(), self._gpu.begins()
 
     def optimized(self) -> None:
         if began_ns := self._optimizes_ns:
             self._optimizes_ns = 0
-            self._span(_OPTIMIZER, 0, began_ns, time.monotonic_ns() - began_ns, 0, self.step)
+            told = self._told(_OPTIMIZER, 0, self.step)
+            if not self._gpu.ends(self._optimizes, told):
+                told(began_ns, time.monotonic_ns() - began_ns, 0)
 
     # ------------------------------------------------------------ peers
 
@@ -124,9 +156,10 @@ class Tracer:
         waited_ns = max(0, self._clock.waited_ns - begun.waited_ns)
         self._collective(group, begun, time.monotonic_ns() - begun.began_ns, waited_ns)
 
-    def unfollowed(self, group: int, begun: Begun) -> None:
-        """One of whose end nobody will know: it was enqueued, and that is all."""
-        self._collective(group, begun, 0, 0)
+    def collective(self, group: int, begun: Begun) -> Told:
+        """What tells of one of whose end nobody will know but its GPU."""
+        name = self._collectives[begun.kind]
+        return self._told(_COLLECTIVE, name, begun.step, group, begun.number)
 
     def _collective(self, group: int, begun: Begun, took_ns: int, waited_ns: int) -> None:
         kind, number, began_ns, _, step = begun

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from shells import Shell, shell_in
@@ -27,3 +28,10 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     with shell_in(tmp_path) as made:
         made.told = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}  # cuBLAS is the same each time with it
         yield made
+
+
+@pytest.fixture
+def memory() -> Iterator[Path]:
+    """A folder in memory, which the GPU can reach by itself."""
+    with TemporaryDirectory(dir="/dev/shm", prefix="holdfast-test-") as folder:
+        yield Path(folder)

@@ -4,9 +4,8 @@ The device is kept busy before each copy, so that whoever does not wait for it i
 """
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -110,13 +109,6 @@ def play(root: Path, between: Between, *, overlap: bool, **options: Any) -> Scri
     script.checkpointer.finish()
     script.note()
     return script
-
-
-@pytest.fixture
-def memory() -> Iterator[Path]:
-    """A folder where slots lie as a rule."""
-    with TemporaryDirectory(dir="/dev/shm", prefix="holdfast-test-") as folder:
-        yield Path(folder)
 
 
 @pytest.mark.parametrize(

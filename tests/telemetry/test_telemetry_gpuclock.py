@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.telemetry import cuda
 from holdfast.telemetry.gpu import Gpu
-from holdfast.telemetry.gpuclock import MOST, GpuClock
+from holdfast.telemetry.gpuclock import MOST, UNDER_WAY, GpuClock
 
 MS = 1_000_000
 
@@ -65,7 +65,8 @@ def test_of_each_step_it_is_known_how_long_the_gpu_waited_and_paused(
     steps: list[tuple[int, int, int, int, bool, bool]],
 ) -> None:
     gpu, waited, paused, ends = MadeUp(), 0, 0, []
-    clock = GpuClock(gpu, 0)
+    enqueued = ended = 0
+    clock = GpuClock(gpu, lambda: gpu.now)
     for step, (computes, peer, enqueues, pauses, by_ddp, saves) in enumerate(steps, 1):
         gpu.goes_on(enqueues)
         gpu.computes(computes)
@@ -89,7 +90,9 @@ def test_of_each_step_it_is_known_how_long_the_gpu_waited_and_paused(
         clock.stepped(step, 7 * step)
         if ends:
             waited, paused = waited + peer, paused + pauses * saves
-        ends.append((gpu.busy_until - (ends[0][0] if ends else 0), 7 * step, waited, paused))
+        if not ends:
+            enqueued, ended = gpu.now, gpu.busy_until
+        ends.append((enqueued + gpu.busy_until - ended, 7 * step, waited, paused))
     gpu.now = gpu.busy_until
     clock.stepped(len(steps) + 1, 0)
     assert clock.step == len(steps)
@@ -99,19 +102,19 @@ def test_of_each_step_it_is_known_how_long_the_gpu_waited_and_paused(
 
 def test_what_the_gpu_has_not_done_yet_is_not_told() -> None:
     gpu = MadeUp()
-    clock = GpuClock(gpu, 0)
+    clock = GpuClock(gpu, lambda: gpu.now)
     for step in (1, 2, 3):
         gpu.computes(10 * MS)
         clock.stepped(step, 0)
     assert clock.step == 0
     gpu.goes_on(25 * MS)
     clock.stepped(4, 0)
-    assert (clock.step, clock.at_step_ns[0]) == (2, 10 * MS)
+    assert (clock.step, clock.at_step_ns[0]) == (2, 10 * MS), "it began as the first was enqueued"
 
 
 def test_a_graph_that_is_captured_has_no_marks() -> None:
     gpu = MadeUp()
-    clock = GpuClock(gpu, 0)
+    clock = GpuClock(gpu, lambda: gpu.now)
     clock.stepped(1, 0)
     before = gpu.marks
     gpu.captures = True
@@ -126,7 +129,7 @@ def test_a_graph_that_is_captured_has_no_marks() -> None:
 
 def test_a_gpu_that_stands_still_is_given_no_more_marks() -> None:
     gpu = MadeUp()
-    clock = GpuClock(gpu, 0)
+    clock = GpuClock(gpu, lambda: gpu.now)
     gpu.computes(10**15)
     for step in range(1, 3 * MOST):
         clock.waited(clock.waits())
@@ -150,3 +153,96 @@ def test_an_error_of_cuda_ends_the_clock_and_nothing_else(monkeypatch: pytest.Mo
         gpu.pauses(True)
         gpu.stepped(step, 0)
     assert (told, gpu.step) == (["failed"], 0)
+
+
+Span = tuple[str, int, int, int]
+
+
+class Spans:
+    """What was told, by name."""
+
+    def __init__(self) -> None:
+        self.told: list[Span] = []
+
+    def of(self, name: str) -> Any:
+        def tell(began_ns: int, took_ns: int, waited_ns: int) -> None:
+            began_ns = round(began_ns, -5)  # two clocks may come apart by some parts in 100,000
+            self.told.append((name, began_ns, took_ns, waited_ns))
+
+        return tell
+
+
+def test_spans_are_told_as_the_gpu_ran_them_on_the_machines_clock() -> None:
+    """A thread that is ahead by two steps, and has waited for its GPU once before."""
+    gpu, spans = MadeUp(), Spans()
+    gpu.goes_on(5_000 * MS)
+    clock = GpuClock(gpu, lambda: gpu.now)
+    gpu.computes(300 * MS)  # it is behind when it is first known
+    clock.stepped(1, 0)
+    gpu.now = gpu.busy_until
+    begun = gpu.now
+    for step in (2, 3):
+        gpu.goes_on(MS)
+        phase = clock.begins()
+        gpu.computes(10 * MS)
+        clock.ends(phase, spans.of("forward"))
+        assert clock.enqueued(spans.of("reduce"))
+        gpu.computes(20 * MS)  # beside it
+        begin = clock.waits()
+        gpu.waits_until(gpu.busy_until + 30 * MS)
+        clock.waited(begin)
+        assert clock.stepped(step, 0, spans.of("step"))
+    gpu.now = gpu.busy_until
+    clock.stepped(4, 0)
+    at = begun + MS
+    assert spans.told == [
+        ("forward", at, 10 * MS, 0),
+        ("reduce", at + 10 * MS, 50 * MS, 30 * MS),
+        ("step", at - MS, 61 * MS, 30 * MS),
+        ("forward", at + 60 * MS, 10 * MS, 0),
+        ("reduce", at + 70 * MS, 50 * MS, 30 * MS),
+        ("step", at + 60 * MS, 60 * MS, 30 * MS),
+    ]
+
+
+def test_who_waits_for_several_is_told_which_it_was_where_works_have_numbers() -> None:
+    gpu, spans = MadeUp(), Spans()
+    clock = GpuClock(gpu, lambda: gpu.now)
+    clock.stepped(1, 0)
+    for number in (7, 8, 9):
+        clock.enqueued(spans.of(str(number)))
+        clock.made(number)
+    clock.enqueued(spans.of("without"))
+    for key in (8, None, 9, 1):
+        gpu.computes(MS)
+        clock.waited(clock.waits(), key)
+    gpu.now = gpu.busy_until
+    clock.stepped(2, 0)
+    clock.stepped(3, 0)
+    assert [name for name, *_ in spans.told] == ["8", "7", "9", "without"]
+
+
+def test_of_what_nobody_is_seen_to_wait_for_the_newest_alone_has_a_length() -> None:
+    gpu, spans = MadeUp(), Spans()
+    clock = GpuClock(gpu, lambda: gpu.now)
+    clock.stepped(1, 0)
+    for name in ("first", "second"):
+        clock.enqueued(spans.of(name))
+        gpu.goes_on(MS)
+        gpu.computes(5 * MS)
+    clock.optimizes()
+    gpu.now = gpu.busy_until
+    clock.stepped(2, 0)
+    clock.stepped(3, 0)
+    assert spans.told == [("first", 0, 0, 0), ("second", 6 * MS, 5 * MS, 5 * MS)]
+    assert clock.at_step_ns[2] == 5 * MS
+
+
+def test_marks_of_collectives_that_nobody_waits_for_are_few() -> None:
+    gpu, spans = MadeUp(), Spans()
+    clock = GpuClock(gpu, lambda: gpu.now)
+    clock.stepped(1, 0)
+    for _ in range(3 * UNDER_WAY):
+        clock.enqueued(spans.of("one"))
+    assert gpu.marks - gpu.freed <= UNDER_WAY + 2
+    assert len(spans.told) == 2 * UNDER_WAY

@@ -108,7 +108,7 @@ def test_a_record_left_half_written_keeps_its_last_whole_value_and_is_counted(
     writer.state(5, 50, 1.5, 0)
     assert (reader.read().step, reader.torn) == (5, 0)
     writer._words[schema.STATE_AT // 8] += 1  # the writer died after its first store
-    schema.STATE.pack_into(writer._map, schema.STATE_AT, 3, 6, 60, 9.0, 0, 0, 0, 0, 0)
+    schema.STATE.pack_into(writer._map, schema.STATE_AT, 3, 6, 60, 9.0, 0, 0, 0, 0, 0, 0)
     assert (reader.read().step, reader.torn) == (5, 1)
 
 

@@ -13,6 +13,7 @@ from waiting import eventually
 
 from holdfast.protocol.spans import KINDS
 from holdfast.telemetry import schema as words
+from holdfast.telemetry.gpu import Gpu
 from holdfast.telemetry.recorder import Recorder
 from holdfast.telemetry.ring import RingError, RingWriter
 from holdfast.telemetry.trace import schema
@@ -236,7 +237,7 @@ def test_a_collective_has_not_waited_for_longer_than_it_took(
     """Waits are counted elsewhere: one that began before it may end in it."""
     writer, reader = made
     clock = SimpleNamespace(waited_ns=0)
-    tracer = Tracer(writer, clock)  # type: ignore[arg-type]
+    tracer = Tracer(writer, clock, Gpu(lambda: None))  # type: ignore[arg-type]
     begun = tracer.enqueued(schema_kind("all_reduce"), 1)
     clock.waited_ns = 3_600_000_000_000
     tracer.done(7, begun)
