@@ -32,6 +32,7 @@ def test_a_step_and_its_wait_are_timed_as_the_gpu_runs_them() -> None:
     clock = GpuClock(CudaMarks())
     torch.cuda.synchronize()
     took: list[float] = []
+    first_ns = 0
     for step in range(1, 6):
         begun = time.perf_counter()
         torch.cuda._sleep(10 * CYCLES_A_MS)
@@ -41,12 +42,13 @@ def test_a_step_and_its_wait_are_timed_as_the_gpu_runs_them() -> None:
         clock.stepped(step, 0)
         torch.cuda.synchronize()
         took.append(time.perf_counter() - begun)
+        first_ns = first_ns or clock.at_step_ns[0]
     clock.stepped(6, 0)
     steps_ns, _, waited_ns, paused_ns = clock.at_step_ns
     print(took, clock.at_step_ns)
     assert (clock.step, paused_ns) == (5, 0)
-    assert steps_ns / 1e9 == pytest.approx(sum(took[1:]), rel=0.05)
-    assert waited_ns / steps_ns == pytest.approx(0.75, abs=0.02)
+    assert (steps_ns - first_ns) / 1e9 == pytest.approx(sum(took[1:]), rel=0.05)
+    assert waited_ns / (steps_ns - first_ns) == pytest.approx(0.75, abs=0.02)
 
 
 def test_what_marks_cost() -> None:
@@ -73,7 +75,9 @@ def test_spans_are_what_the_gpu_did_when(tmp_path: Path) -> None:
     assert group is not None
     group.followed = False
     torch.cuda.synchronize()
-    for _ in range(8):
+    for number in range(8):
+        if number == 2:
+            torch.cuda.synchronize()  # as a script does that looks at a loss, now and then
         with recorder.phase("forward"):
             torch.cuda._sleep(8 * CYCLES_A_MS)
         group.enqueue(1, 0)
@@ -202,14 +206,20 @@ for each in net.parameters():
     dist.all_reduce(each.data)
 optimizer = torch.optim.SGD(net.parameters(), lr=1e-6)
 x = torch.randn(256, 1024, device="cuda")
-step = 0
-while not (here / "end").exists():
+step, last = 0, 1 << 60
+while step < last:
     step += 1
+    if (here / "end").exists() and last == 1 << 60:
+        if rank == 0:
+            (here / "last.part").write_text(str(step + 200))
+            (here / "last.part").rename(here / "last")
+        if (here / "last").exists():
+            last = int((here / "last").read_text())
     optimizer.zero_grad()
     net(x).square().mean().backward()
-    torch.cuda._sleep(5 * CYCLES)
+    torch.cuda._sleep(2 * CYCLES)
     if rank == 1 and (here / "slow").exists():
-        torch.cuda._sleep(5 * CYCLES)
+        time.sleep(0.01)  # they share a GPU: with more to do on it, one would slow the other, too
     for each in net.parameters():
         dist.all_reduce(each.grad)
     optimizer.step()
@@ -245,6 +255,7 @@ def test_the_rank_whose_gpu_is_slower_is_told(shell: Shell, memory: Path) -> Non
         assert "rank 1 on" in status()
         assert "its GPU takes longer" in status()
     finally:
+        print(shell.holdfast("ranks", "--json").stdout)
         (shell.folder / "end").touch()
         output, said = running.communicate(timeout=60.0)
         print(output[-2000:], said[-2000:])

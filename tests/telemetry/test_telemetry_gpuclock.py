@@ -1,5 +1,6 @@
 """A GPU's clock against a made-up GPU, of which the test knows what it did when."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,8 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.telemetry import cuda
+from holdfast.telemetry import gpu as gpu_module
 from holdfast.telemetry.gpu import Gpu
 from holdfast.telemetry.gpuclock import MOST, UNDER_WAY, GpuClock
+from holdfast.telemetry.recorder import Recorder
+from holdfast.telemetry.ring import RingReader, RingWriter
+from holdfast.telemetry.trace.ring import SpanReader, SpanWriter
 
 MS = 1_000_000
 
@@ -246,3 +251,57 @@ def test_marks_of_collectives_that_nobody_waits_for_are_few() -> None:
         clock.enqueued(spans.of("one"))
     assert gpu.marks - gpu.freed <= UNDER_WAY + 2
     assert len(spans.told) == 2 * UNDER_WAY
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> MadeUp:
+    """What a process finds that uses a GPU; its thread's time is the GPU's own here."""
+    made = MadeUp()
+    monkeypatch.setattr(cuda, "is_there", lambda: True)
+    monkeypatch.setattr(cuda, "CudaMarks", lambda: made)
+    monkeypatch.setattr(gpu_module, "GpuClock", Timed)
+    return made
+
+
+class Timed(GpuClock):
+    """By the made-up GPU's thread."""
+
+    def __init__(self, marks: Any) -> None:
+        super().__init__(marks, lambda: marks.now)
+
+
+def test_a_ring_has_the_times_of_the_gpu_and_the_step_that_they_are_of(
+    gpu: MadeUp, tmp_path: Path
+) -> None:
+    spans = SpanWriter(tmp_path / "spans", rank=0, epoch=1)
+    recorder = Recorder(RingWriter(tmp_path / "ring", rank=0, epoch=1), spans)
+    group = recorder.new_group([0, 1])
+    assert group is not None
+    group.followed = False
+    for _ in range(5):
+        gpu.goes_on(MS)
+        group.enqueue(1, 0)
+        begin = recorder.gpu.waits()
+        gpu.waits_until(gpu.busy_until + 4 * MS)
+        recorder.gpu.waited(begin)
+        gpu.computes(6 * MS)
+        recorder.optimizes()
+        recorder.stepped()
+    seen = RingReader(tmp_path / "ring").read()
+    assert (seen.step, seen.gpu_step, seen.timed_step) == (5, 0, 5), "it has told of none"
+    gpu.now = gpu.busy_until
+    with recorder.pause("evaluates"):
+        gpu.computes(30 * MS)
+    recorder.stepped()
+    seen = RingReader(tmp_path / "ring").read()
+    assert (seen.step, seen.gpu_step, seen.timed_step) == (6, 5, 5)
+    assert (seen.waited_s, seen.paused_s) == (pytest.approx(0.016), 0.0)
+    gpu.now = gpu.busy_until
+    recorder.stepped()
+    seen = RingReader(tmp_path / "ring").read()
+    assert (seen.timed_step, seen.paused_s) == (6, pytest.approx(0.03))
+    told = SpanReader(tmp_path / "spans").read()
+    collectives = [each for each in told if each.kind == "collective" and each.step > 1]
+    assert [each.waited_ns for each in collectives] == [4 * MS] * 4
+    assert [each.number for each in collectives] == [2, 3, 4, 5]
+    assert [each.took_ns for each in told if each.kind == "step"][-1] == 30 * MS
