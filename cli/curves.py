@@ -13,7 +13,7 @@ from holdfast.cli.tabular import As, Format, write
 from holdfast.page.curves import TABLE_ROWS
 from holdfast.page.words import duration
 
-COLUMNS = ("at_s", "step", "loss", "step_s", "memory_bytes")
+COLUMNS = ("at_s", "step", "loss", "step_s", "memory_bytes", "gpu_memory_bytes")
 
 
 def register(app: typer.Typer) -> None:
@@ -64,19 +64,24 @@ def _show(found: list[dict[str, Any]]) -> None:
     every = -(-len(found) // TABLE_ROWS) or 1
     shown = found[(len(found) - 1) % every :: every] if found else []
     if shown:
-        heads = ("after", "step", "loss", "step time", "memory", "incident")
+        heads = ("after", "step", "loss", "step time", "memory", "GPU memory", "incident")
         table(heads, map(_row, shown))
     if every > 1:
         say(f"one of {every} of {len(found):,} moments; all of them: --format csv")
 
 
 def _row(row: Mapping[str, Any]) -> tuple[object, ...]:
-    loss, step_s, memory = row["loss"], row["step_s"], row["memory_bytes"]
+    loss, step_s = row["loss"], row["step_s"]
     return (
         duration(row["at_s"]),
         row["step"],
         None if loss is None else f"{loss:.4g}",
         None if step_s is None else f"{step_s:.3g} s",
-        None if memory is None else f"{memory / 2**20:,.0f} MiB",
+        _mib(row["memory_bytes"]),
+        _mib(row["gpu_memory_bytes"]),
         row["incident"],
     )
+
+
+def _mib(bytes_: int | None) -> str | None:
+    return None if bytes_ is None else f"{bytes_ / 2**20:,.0f} MiB"

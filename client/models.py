@@ -231,6 +231,8 @@ class Curves(Model, frozen=True, kw_only=True):
     """Median of the steps of late."""
     memory_bytes: list[int | None]
     """Resident, of the rank that has most, without its children."""
+    gpu_memory_bytes: list[int | None]
+    """In use of the GPU of which most is, on its nodes, as their drivers tell."""
     marks: list[CurveMark]
     """Faults of the job, the oldest first."""
     missing: list[str]

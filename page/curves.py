@@ -63,6 +63,7 @@ LINES: tuple[tuple[str, str, Callable[[float], str]], ...] = (
     ("loss", "Loss", _number),
     ("step_s", "Seconds a step", _seconds),
     ("memory_bytes", "Memory of the rank that has most", size),
+    ("gpu_memory_bytes", "Memory in use of the GPU of which most is", size),
 )
 
 

@@ -522,6 +522,7 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     remap_failed: bool = False  # no row is left that could stand in for a bad one
     recovery: str = ""  # what its driver wants done: "reset", "reboot", …
     lanes: int | None = None  # of PCIe, that it has now
+    memory_bytes: int | None = None  # in use, by whoever
 
 
 class NcclRank(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

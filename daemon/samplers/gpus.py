@@ -110,6 +110,7 @@ class Tree:
             remap_failed=self._is(folder / "remap_failed"),
             recovery=self._files.text(folder / "recovery") or "",
             lanes=self._files.number(folder / "lanes"),
+            memory_bytes=self._files.number(folder / "memory_bytes"),
         )
 
     def _is(self, file: Path) -> bool:
@@ -181,6 +182,7 @@ def _figures(nvml: Any, index: int, handle: Any) -> Gpu:
             return None  # this GPU, or this driver, has it not
 
     heat = nvml.nvmlClocksEventReasonSwThermalSlowdown | nvml.nvmlClocksEventReasonHwThermalSlowdown
+    memory = ask("nvmlDeviceGetMemoryInfo")
     remapped = ask("nvmlDeviceGetRemappedRows")
     errors = nvml.NVML_MEMORY_ERROR_TYPE_UNCORRECTED, nvml.NVML_VOLATILE_ECC
     return Gpu(
@@ -193,6 +195,7 @@ def _figures(nvml: Any, index: int, handle: Any) -> Gpu:
             ask("nvmlDeviceGetFieldValues", [nvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION])
         ),
         lanes=ask("nvmlDeviceGetCurrPcieLinkWidth"),
+        memory_bytes=memory.used if memory is not None else None,
     )
 
 

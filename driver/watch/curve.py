@@ -2,7 +2,7 @@
 
 Made by `driver.follow.curves` of what `Watch` tells each second. Once there are `MOST` moments each
 second one is left out, and from then on they are noted half as often: so a curve is as long as its
-job, and never larger than 2 * 5 * 8 * MOST bytes.
+job, and never larger than 2 * 6 * 8 * MOST bytes.
 """
 
 from array import array
@@ -14,7 +14,7 @@ import msgspec
 from holdfast.kit import holes as kit_holes
 
 MOST = 480
-"""More than a screen shows of a line, and 40 KB a job at most."""
+"""More than a screen shows of a line, and 48 KB a job at most."""
 EVERY_S = 1.0
 """At first."""
 MOST_HOLES = 8
@@ -22,12 +22,14 @@ MOST_HOLES = 8
 
 class Moment(NamedTuple):
     """`step`: the last that all ranks have completed, `step_s` the median of late. None: nobody
-    told. `memory_bytes`: of the rank that has most resident, without its children."""
+    told. `memory_bytes`: of the rank that has most resident, without its children;
+    `gpu_memory_bytes`: of the GPU of its nodes of which most is in use."""
 
     step: int | None
     loss: float | None
     step_s: float | None
     memory_bytes: int | None
+    gpu_memory_bytes: int | None = None
 
 
 FIELDS = Moment._fields
@@ -44,6 +46,7 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True):
     loss: list[float | None]
     step_s: list[float | None]
     memory_bytes: list[float | None]
+    gpu_memory_bytes: list[float | None] = []  # of an earlier version there is none
 
 
 class Curve:
@@ -81,6 +84,7 @@ def of(stored: Stored) -> Curve:
     curve = Curve(stored.job_s)
     curve.every_s = stored.every_s
     columns = {name: getattr(stored, name) for name in FIELDS}
+    columns["gpu_memory_bytes"] = columns["gpu_memory_bytes"] or [None] * len(stored.at_s)
     if {len(column) for column in columns.values()} != {len(stored.at_s)}:
         raise ValueError("its columns are not of one length")
     curve._at_s = array("d", stored.at_s)

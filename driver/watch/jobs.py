@@ -57,13 +57,14 @@ class RankSeen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one job. `ranks`, `groups`, `starts`, `ended` and `jumps` are filled in place: a
-    copy for each heartbeat of thousands of nodes would cost more than all detectors."""
+    """State of one job. `ranks`, `gpus_bytes`, `groups`, `starts`, `ended` and `jumps` are filled in
+    place: a copy for each heartbeat of thousands of nodes would cost more than all detectors."""
 
     expected: Expectation
     began_s: float  # when this attempt was first expected
     places: dict[int, str] = {}  # node of each rank
     ranks: dict[int, RankSeen] = {}
+    gpus_bytes: dict[str, int] = {}  # by node, in use of the GPU of which most is
     groups: Groups = {}  # as ranks told last of each
     jumps: Jumps = {}
     unheard_s: float = -math.inf  # nobody listened until then: no time is compared with an earlier
@@ -135,6 +136,7 @@ def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen
         began_s=now,
         places=places,
         ranks={},
+        gpus_bytes={},
         ended={},
         pace=pacing.restarted(before.pace, expected.best_step or 0),
         told_s=before.told_s,
@@ -145,6 +147,8 @@ def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen
 
 def heard(job: JobSeen, beat: Heartbeat, now: float) -> None:
     """Take in what a node's heartbeat says of the ranks that sit there, in this epoch."""
+    if used := [each.memory_bytes for each in beat.gpus if each.memory_bytes is not None]:
+        job.gpus_bytes[beat.node] = max(used)
     for progress in beat.ranks:
         mine = (progress.job, progress.epoch) == (job.expected.job, job.expected.epoch)
         if mine and job.places.get(progress.rank) == beat.node:
@@ -392,6 +396,7 @@ def sampled(job: JobSeen) -> curve.Moment:
         loss=_loss(job),
         step_s=job.pace.median_s,
         memory_bytes=memory_bytes or None,
+        gpu_memory_bytes=max(job.gpus_bytes.values(), default=None),
     )
 
 

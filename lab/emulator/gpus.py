@@ -17,6 +17,7 @@ WELL: dict[str, int | str] = {
     "remap_failed": 0,
     "recovery": "",
     "lanes": 16,
+    "memory_bytes": 3 << 30,
 }
 
 

@@ -79,6 +79,7 @@ def library(figures: dict[str, Any], *, absent: bool = False) -> ModuleType:
         nvmlDeviceGetRemappedRows=ask("rows"),
         nvmlDeviceGetCurrentClocksEventReasons=ask("reasons"),
         nvmlDeviceGetCurrPcieLinkWidth=ask("lanes"),
+        nvmlDeviceGetMemoryInfo=ask("memory"),
         nvmlDeviceGetFieldValues=lambda *_: recovery if "action" in figures else ask("action")(),
     )
     return nvml
@@ -108,9 +109,14 @@ HEALTHY = {
     "reasons": 0x1,
     "action": 0,
     "lanes": 16,
+    "memory": SimpleNamespace(total=80 << 30, used=3 << 30),
 }
 SAID: dict[str, tuple[dict[str, Any], dict[str, int | str], Gpu]] = {
-    "well": (HEALTHY, WELL, Gpu(index=0, celsius=42, uncorrected_errors=0, lanes=16)),
+    "well": (
+        HEALTHY,
+        WELL,
+        Gpu(index=0, celsius=42, uncorrected_errors=0, lanes=16, memory_bytes=3 << 30),
+    ),
     "narrow": ({"lanes": 4}, {"lanes": 4}, Gpu(index=0, lanes=4)),
     "a GPU that tells nothing": ({}, {"lost": 0}, Gpu(index=0)),
     "lost": ({"lost": True}, {"lost": 1}, Gpu(index=0, lost=True)),

@@ -14,6 +14,7 @@ def told(**changes: Any) -> dict[str, Any]:
         "loss": [10.0 - at for at in range(10)],
         "step_s": [0.5] * 10,
         "memory_bytes": [None] * 10,
+        "gpu_memory_bytes": [None] * 10,
         "marks": [],
         "missing": [],
         **changes,
@@ -49,7 +50,9 @@ def test_a_fault_is_marked_where_it_was_for_as_long_as_it_cost() -> None:
 
 
 def test_without_a_moment_there_are_no_lines_and_it_says_why() -> None:
-    columns: Any = {name: [] for name in ("at_s", "step", "loss", "step_s", "memory_bytes")}
+    columns: Any = {
+        name: [] for name in ("at_s", "step", "loss", "step_s", "memory_bytes", "gpu_memory_bytes")
+    }
     found = curves.of(told(**columns, missing=["nothing was noted of it"]))
     assert (found.lines, found.rows) == ([], [])
     assert found.missing == ["nothing was noted of it"]
@@ -57,7 +60,9 @@ def test_without_a_moment_there_are_no_lines_and_it_says_why() -> None:
 
 def test_a_long_table_has_the_first_and_the_last_moment() -> None:
     count = 400
-    columns: Any = {name: [1.0] * count for name in ("loss", "step_s", "memory_bytes")}
+    columns: Any = {
+        name: [1.0] * count for name in ("loss", "step_s", "memory_bytes", "gpu_memory_bytes")
+    }
     at_s = [float(at) for at in range(count)]
     found = curves.of(told(at_s=at_s, step=list(range(count)), **columns))
     assert len(found.rows) == curves.TABLE_ROWS

@@ -14,7 +14,7 @@ from tests.rest.test_rest_ranks import begun, rank_of
 from holdfast.driver.core import events
 from holdfast.driver.follow.curves import Curves, stored
 from holdfast.driver.watch.curve import Curve
-from holdfast.protocol.messages import Heartbeat, Task
+from holdfast.protocol.messages import Gpu, Heartbeat, Task
 from holdfast.protocol.paths import RunPaths
 
 CURVES = "/v1alpha1/jobs/speech/curves"
@@ -41,7 +41,12 @@ def heard(driver: Driver, at_s: float, step: int, *, loss: float, memory_bytes: 
             for rank in (2 * node, 2 * node + 1)
         )
         beat = Heartbeat(
-            node=f"node-{node}", incarnation="a", sequence=step, uptime_s=at_s, ranks=ranks
+            node=f"node-{node}",
+            incarnation="a",
+            sequence=step,
+            uptime_s=at_s,
+            ranks=ranks,
+            gpus=tuple(Gpu(index=at, memory_bytes=memory_bytes * 10 + at) for at in range(2)),
         )
         driver.control.watch.heard(beat, at_s)
     driver.control.watch.tick(at_s)
@@ -76,6 +81,7 @@ async def test_loss_speed_and_memory_are_told_as_ranks_told_them(
     assert told["loss"] == [2.5, 2.0]
     assert told["step"] == [5, 9]
     assert told["memory_bytes"] == [10_000, 11_000]
+    assert told["gpu_memory_bytes"] == [70_001, 80_001], "of the GPU of which most is in use"
     assert len(told["at_s"]) == 2
     (hole, *_) = [each for each in told["missing"] if "to 1,000 s" in each]
     assert hole.startswith("nothing was noted from ")

@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from holdfast.driver.watch import curve
 from holdfast.driver.watch.curve import MOST, Curve, Moment, holes, of
@@ -49,6 +50,13 @@ def test_a_curve_goes_on_as_it_was_stored() -> None:
     assert after.stored() == before.stored()
     after.note(2.0 * MOST, Moment(7, 0.1, 0.5, 1))
     assert len(after.stored().at_s) == len(before.stored().at_s) + 1
+
+
+def test_a_curve_of_before_there_was_memory_of_gpus_goes_on() -> None:
+    before = replace(noted(3).stored(), gpu_memory_bytes=[])
+    after = of(before)
+    after.note(10.0, Moment(7, 0.1, 0.5, 1, 2))
+    assert after.stored().gpu_memory_bytes == [None, None, None, 2]
 
 
 def test_where_nothing_was_noted_is_told_the_longest_holes_in_order() -> None:

@@ -44,6 +44,8 @@ class CurvesView(View):
     """Median of the steps of late."""
     memory_bytes: list[int | None]
     """Resident, of the rank that has most, without its children."""
+    gpu_memory_bytes: list[int | None]
+    """In use of the GPU of which most is, on its nodes, as their drivers tell."""
     marks: list[CurveMark]
     """Faults of the job, the oldest first."""
     missing: list[str] = Field(max_length=16)
@@ -73,6 +75,7 @@ def curves_view(
         loss=known.loss,
         step_s=known.step_s,
         memory_bytes=_whole(known.memory_bytes),
+        gpu_memory_bytes=_whole(known.gpu_memory_bytes or [None] * len(known.at_s)),
         marks=[_mark(each, job) for each in incidents if each.faults][-MOST_MARKS:],
         missing=list(_missing(known, trouble)),
     )
