@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     node_class = {name: least for name in names if (least := getattr(given, name)) is not None}
     plan = alone(id="alone", node=given.node, limit_s=LIMIT_S, thorough=True)
     try:
-        results = [_told_of(order, given.node) for order in plan]
+        results = [_told_of(order, given.node, given.folder) for order in plan]
     except KeyboardInterrupt:
         sys.stderr.write("holdfast-diagnose: interrupted; nothing is left running\n")
         return exitcodes.INTERRUPTED
@@ -46,6 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="holdfast-diagnose", description=__doc__)
     parser.add_argument("--node", default=platform.node() or "this", help="its name in the answer")
+    parser.add_argument("--folder", default=".", help="on the disk that is tested (default: here)")
     for test in tests_of(1, thorough=True):
         if test.threshold:
             option = f"--{test.threshold.replace('_', '-')}"
@@ -64,18 +65,18 @@ def _least(text: str) -> float:
     return least
 
 
-def _told_of(order: DiagnosticOrder, node: str) -> DiagnosticResult:
+def _told_of(order: DiagnosticOrder, node: str, folder: str) -> DiagnosticResult:
     """What came of it; which test it is goes to stderr, for torch alone may take half a minute."""
     sys.stderr.write(f"{order.test}, time {order.round + 1} …\n")
-    return _run(order, node)
+    return _run(order, node, folder)
 
 
-def _run(order: DiagnosticOrder, node: str) -> DiagnosticResult:
+def _run(order: DiagnosticOrder, node: str, folder: str) -> DiagnosticResult:
     """In a process of its own, which keeps its time itself."""
     # A group of its own: Ctrl-C is ours to tell of, and `run` ends it where we are ended.
     command = [sys.executable, "-m", "holdfast.diagnostics.runner", _json(order)]
     limit_s = LOADING_S + order.time_box_s + 2 * LAST_RESORT_S
-    environment = {**os.environ, "HOLDFAST_NODE": node}
+    environment = {**os.environ, "HOLDFAST_NODE": node, "HOLDFAST_SCRATCH": folder}
     try:
         done = subprocess.run(
             command,
