@@ -24,13 +24,19 @@ NONE = "torch sees no GPU here"
 OnDevice = Callable[["torch.device", int], Measured]
 """Measures one device, so many times."""
 
-if any(Path(each).exists() for each in DRIVERS):
+
+def there() -> bool:
+    """Whether something drives GPUs here."""
+    return any(Path(each).exists() for each in DRIVERS)
+
+
+if there():
     import_module("torch")  # before the time of the test counts
 
 
 def each_gpu(order: DiagnosticOrder, on_device: OnDevice) -> Measured:
     """The slowest, or what is wrong with one; no figure where there is none."""
-    if not any(Path(each).exists() for each in DRIVERS):
+    if not there():
         return Measured(ok=True, detail=NONE)
     import torch
 

@@ -28,6 +28,7 @@ SPARE = 4
 """Times what is written that has to be free: a test is no reason for a disk to become full."""
 SHARE = 0.25
 """Of the time box, for each of both: the file is made, and then it is measured."""
+IN_MEMORY = ("tmpfs", "ramfs")
 SECTOR_BYTES = 512
 """As /sys counts, whatever the device has (Documentation/block/stat.rst)."""
 
@@ -68,6 +69,9 @@ def measured(order: DiagnosticOrder, work: Work) -> Measured:
     """The speed of `work`, in MB/s."""
     folder = from_environment().scratch
     try:
+        device = folder.stat().st_dev
+        if (kind := file_system(os.major(device), os.minor(device))) in IN_MEMORY:
+            return Measured(ok=True, detail=f"{folder.absolute()}: no disk, {kind} is memory")
         room = os.statvfs(folder)
         if (free := room.f_bavail * room.f_frsize) < SPARE * MOST_BYTES:
             return too_little(f"the disk of {folder.absolute()}", free, SPARE * MOST_BYTES)
@@ -91,15 +95,12 @@ def a_file(folder: Path, for_s: float, most_bytes: int = MOST_BYTES) -> Iterator
 
 
 def _around_the_cache(file: IO[bytes]) -> str:
-    """Have it read and written past memory; why that cannot be."""
+    """Have it read and written past memory; else why that cannot be."""
     fd = file.fileno()
-    device = os.fstat(fd).st_dev
-    if (kind := file_system(os.major(device), os.minor(device))) in ("tmpfs", "ramfs"):
-        return f"{kind} is memory"
     try:
         fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_DIRECT)
     except OSError:
-        return f"{kind or 'this file system'} has no way past its cache"
+        return "its file system has no way past its cache"
     return ""
 
 
