@@ -16,7 +16,7 @@ import msgspec
 
 from holdfast.diagnostics.measured import untested
 from holdfast.diagnostics.plan import alone
-from holdfast.diagnostics.registry import tests_of
+from holdfast.diagnostics.registry import Test, tests_of
 from holdfast.diagnostics.runner import LAST_RESORT_S, LOADING_S, result_of
 from holdfast.diagnostics.verdict import Verdict, judge_alone
 from holdfast.protocol import exitcodes
@@ -30,7 +30,7 @@ MOST = 1e9
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all; the exit code. 2 is for what cannot be meant."""
     given = _parser().parse_args(arguments)
-    names = [test.threshold for test in tests_of(1, thorough=True) if test.threshold]
+    names = [test.bounded_as for test in _bounded()]
     node_class = {name: least for name in names if (least := getattr(given, name)) is not None}
     plan = alone(id="alone", node=given.node, limit_s=LIMIT_S, thorough=True)
     try:
@@ -47,11 +47,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="holdfast-diagnose", description=__doc__)
     parser.add_argument("--node", default=platform.node() or "this", help="its name in the answer")
     parser.add_argument("--folder", default=".", help="on the disk that is tested (default: here)")
-    for test in tests_of(1, thorough=True):
-        if test.threshold:
-            option = f"--{test.threshold.replace('_', '-')}"
-            parser.add_argument(option, type=_least, help=f"what has to be reached, in {test.unit}")
+    for test in _bounded():
+        option = f"--{test.bounded_as.replace('_', '-')}"
+        unit = test.unit.replace("%", "%%")
+        parser.add_argument(option, type=_least, help=f"what has to be reached, in {unit}")
     return parser
+
+
+def _bounded() -> list[Test]:
+    """The tests of which can be said what has to be reached."""
+    return [test for test in tests_of(1, thorough=True) if test.bounded_as]
 
 
 def _least(text: str) -> float:

@@ -57,6 +57,11 @@ class Test(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"rounds of {self.name}: {self.rounds}. Run it 2 times or more.")
 
     @property
+    def bounded_as(self) -> str:
+        """The name by which its least value is given; "" where it has no figure."""
+        return self.threshold or (self.name if self.unit else "")
+
+    @property
     def sensitivity(self) -> float | None:
         """Share of bad nodes that it finds; None where nobody has calibrated it."""
         return self.calibration.sensitivity if self.calibration else None

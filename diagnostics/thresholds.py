@@ -60,8 +60,9 @@ def thresholds(
 
 
 def of_class(node_class: Mapping[str, float]) -> Thresholds:
-    """What the node class says, and nothing else. Raises `ValueError` as `thresholds` does."""
-    tests = {test.threshold: test.name for test in TESTS.values() if test.threshold}
+    """What the node class says, or whoever names a test, and nothing else. Raises `ValueError` as
+    `thresholds` does."""
+    tests = {test.bounded_as: test.name for test in TESTS.values() if test.bounded_as}
     for name in node_class:
         if name not in tests:
             raise ValueError(f"{name}: no test's threshold. Name one of {', '.join(tests)}.")

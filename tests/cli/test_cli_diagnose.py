@@ -157,6 +157,8 @@ def test_what_cannot_be_meant_is_said_in_a_sentence(
         (90.0, False, (), exitcodes.OK),
         (None, True, (), exitcodes.FAILED),
         (90.0, False, ("--compute-gflops", "200"), exitcodes.FAILED),
+        (90.0, False, ("--memory", "200"), exitcodes.FAILED),
+        (90.0, False, ("--disk-write", "80", "--cpus", "75"), exitcodes.OK),
         (None, False, (), exitcodes.TRY_AGAIN),
     ],
 )
@@ -168,7 +170,8 @@ def test_alone_a_machine_is_told_in_json(
     typed: tuple[str, ...],
     code: int,
 ) -> None:
-    def answered(order: DiagnosticOrder, node: str) -> DiagnosticResult:
+    def answered(order: DiagnosticOrder, node: str, folder: str) -> DiagnosticResult:
+        assert folder == "/disk"
         ok = True if value else False if wrong else None
         return DiagnosticResult(
             id="alone", test=order.test, node=node, round=order.round, ok=ok, wrong=wrong,
@@ -176,7 +179,7 @@ def test_alone_a_machine_is_told_in_json(
         )  # fmt: skip
 
     monkeypatch.setattr(alone, "_run", answered)
-    assert alone.main(["--node", "n1", *typed]) == code
+    assert alone.main(["--node", "n1", "--folder", "/disk", *typed]) == code
     told = json.loads(capsys.readouterr().out)
     assert told["node"] == "n1"
     assert len(told["measurements"]) == len(planned(id="x", node="n1", limit_s=60, thorough=True))
