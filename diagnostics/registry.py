@@ -127,6 +127,7 @@ _MEMORY = Test(
     unit="GB/s",
     part=Part.MEMORY,
     cost=0.4,
+    strictest=0.6,  # all processors share it: 34 GB/s beside seven nodes that copied, 50 alone
     late_fails=False,
     thorough=True,
 )

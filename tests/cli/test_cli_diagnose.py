@@ -24,7 +24,7 @@ FOUND: dict[str, Any] = {
     "measurements": [
         {"node": node, "test": "allreduce", "value": value, "unit": "MB/s" if value else ""}
         for node, value in (("n0", 11.0), ("n0", 1.1), ("n1", 11.2), ("n2", None), ("n2", 1.1))
-    ],
+    ] + [{"node": "n0", "test": "clock", "value": None, "unit": ""}],
 }  # fmt: skip
 
 
@@ -62,6 +62,7 @@ def test_it_shows_who_is_bad_with_figures_and_who_was_left_out(
     assert run(monkeypatch, driver, "--all") == exitcodes.FAILED
     shown = capsys.readouterr()
     assert "stage 1: 2 nodes still in test (n0, n1)" in shown.err
+    assert "CLOCK" not in shown.out.upper()  # nobody has a figure there
     assert [line.split() for line in shown.out.splitlines()[1:4]] == [
         ["n2", "1.1", "MB/s", "bad:", "link"],
         ["n0", "11.0", "MB/s", "good"],
