@@ -64,6 +64,17 @@ def test_nobody_good_is_called_bad(nodes: int, seed: int, link: float, compute: 
     assert set(verdict.bad) <= set(bad)
 
 
+@settings(deadline=None, max_examples=40)
+@given(st.integers(4, 24), st.integers(0, 2**32), st.floats(0.05, 0.4), st.floats(0.05, 0.4))
+def test_two_bad_links_are_found_wherever_they_stand(
+    nodes: int, seed: int, one: float, other: float
+) -> None:
+    names, rng = [f"n{number}" for number in range(nodes)], Random(seed)
+    first, second = rng.sample(names, 2)
+    bad = {first: ("allreduce", one), second: ("allreduce", other)}
+    assert diagnose(names, World(bad), rng, lies=0.0).bad == dict.fromkeys(bad, "link")
+
+
 def test_of_two_nobodys_link_is_bad() -> None:
     verdict = diagnose(["a", "b"], World({"a": ("allreduce", 0.1)}), Random(1), lies=0.0)
     assert verdict.bad == {}
