@@ -75,7 +75,7 @@ def _copied(cpu: int, block_bytes: int, all_there: threading.Barrier, for_s: flo
 
 def _fastest(source: ctypes.c_void_p, target: ctypes.c_void_p, size: int, for_s: float) -> float:
     """CPU time of the fastest copy in that time; one is made at least."""
-    end_s, took_s = time.perf_counter() + for_s, []
+    end_s, took_s = time.perf_counter() + for_s, list[float]()
     while not took_s or time.perf_counter() < end_s:
         begin_s = time.thread_time()
         _libc.memcpy(target, source, ctypes.c_size_t(size))  # lets other threads have Python's lock

@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 from holdfast.bench.diagnostics.simulated import diagnose, tally
 from holdfast.bench.diagnostics.worlds import FAULTS, PARTITIONS, World
 from holdfast.diagnostics.following import MOST, Next, following
+from holdfast.diagnostics.measured import Measured, answered, untested
 from holdfast.diagnostics.plan import orders
+from holdfast.diagnostics.registry import tests_of
 from holdfast.diagnostics.sides import sides
 from holdfast.diagnostics.stages import Stage, settled
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 
 NODES = [f"node-{number}" for number in range(8)]
+NODES_12 = [f"node-{number}" for number in range(12)]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -73,6 +76,40 @@ def test_two_bad_links_are_found_wherever_they_stand(
     first, second = rng.sample(names, 2)
     bad = {first: ("allreduce", one), second: ("allreduce", other)}
     assert diagnose(names, World(bad), rng, lies=0.0).bad == dict.fromkeys(bad, "link")
+
+
+ROOM = sorted(test.name for test in tests_of(1, thorough=True) if not test.late_fails)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(1, 12),
+    st.lists(st.tuples(st.sampled_from(ROOM), st.integers(0, 11), st.integers(0, 2)), max_size=40),
+)
+def test_what_could_not_be_run_makes_nobody_bad(
+    nodes: int, unrun: list[tuple[str, int, int]]
+) -> None:
+    plan = orders(
+        id="d", suspects=(names := NODES_12[:nodes]), healthy=(),
+        addresses=dict.fromkeys(names, "198.18.0.1"), thorough=True,
+    )  # fmt: skip
+    short = {(test, NODES_12[node], turn) for test, node, turn in unrun}
+    found = [
+        untested(order, node, "no room")
+        if (order.test, node, order.round) in short
+        else answered(order, node, Measured(ok=True, value=100.0))
+        for node, mine in plan.items()
+        for order in mine
+    ]
+    verdict = settled([Stage(plan, tuple(found))] * 2)
+    assert (verdict.bad, verdict.again) == ({}, {})
+    never = {node for test, node, _ in short if {(test, node, turn) for turn in range(3)} <= short}
+    assert never & set(names) <= set(verdict.undecided)
+
+
+def test_a_disk_at_half_of_its_speed_is_not_called_bad() -> None:
+    world = World({"node-3": ("disk_write", 0.5), "node-4": ("disk_read", 0.4)})
+    assert all(not diagnose(NODES, world, Random(n), lies=0.0).bad for n in range(10))
 
 
 def test_of_two_nobodys_link_is_bad() -> None:
