@@ -84,16 +84,22 @@ ROOM = sorted(test.name for test in tests_of(1, thorough=True) if not test.late_
 @settings(deadline=None, max_examples=40)
 @given(
     st.integers(1, 12),
-    st.lists(st.tuples(st.sampled_from(ROOM), st.integers(0, 11), st.integers(0, 2)), max_size=40),
+    st.dictionaries(
+        st.tuples(st.sampled_from(ROOM), st.integers(0, 11)),
+        st.sets(st.integers(0, 2), min_size=1),
+        max_size=12,
+    ),
 )
 def test_what_could_not_be_run_makes_nobody_bad(
-    nodes: int, unrun: list[tuple[str, int, int]]
+    nodes: int, unrun: dict[tuple[str, int], set[int]]
 ) -> None:
     plan = orders(
         id="d", suspects=(names := NODES_12[:nodes]), healthy=(),
         addresses=dict.fromkeys(names, "198.18.0.1"), thorough=True,
     )  # fmt: skip
-    short = {(test, NODES_12[node], turn) for test, node, turn in unrun}
+    short = {
+        (test, NODES_12[node], turn) for (test, node), turns in unrun.items() for turn in turns
+    }
     found = [
         untested(order, node, "no room")
         if (order.test, node, order.round) in short
@@ -103,7 +109,7 @@ def test_what_could_not_be_run_makes_nobody_bad(
     ]
     verdict = settled([Stage(plan, tuple(found))] * 2)
     assert (verdict.bad, verdict.again) == ({}, {})
-    never = {node for test, node, _ in short if {(test, node, turn) for turn in range(3)} <= short}
+    never = {NODES_12[node] for (_, node), turns in unrun.items() if len(turns) == 3}
     assert never & set(names) <= set(verdict.undecided)
 
 
