@@ -88,9 +88,14 @@ def _one(fault: tuple[str, float]) -> Draw:
     return lambda names, rng: World({rng.choice(names): fault})
 
 
-def _paired(names: list[str], rng: Random) -> World:
-    at = rng.randrange(len(names))
-    return World({names[at]: SLOW_LINK, names[(at + 1) % len(names)]: SLOW_LINK})
+def _two(apart: int) -> Draw:
+    """So many places from each other."""
+
+    def drawn(names: list[str], rng: Random) -> World:
+        at = rng.randrange(len(names))
+        return World({names[at]: SLOW_LINK, names[(at + apart) % len(names)]: SLOW_LINK})
+
+    return drawn
 
 
 def _first_and_last(names: list[str], _rng: Random) -> World:
@@ -128,7 +133,8 @@ FAULTS: Mapping[str, Draw] = {
     "half the CPUs by quota": _one(QUOTA),
     "memory at 1/3": _one(SLOW_MEMORY),
     "a disk at 1/10": _one(SLOW_DISK),
-    "two links at 1/10, paired": _paired,
+    "two links at 1/10, paired": _two(1),
+    "two links at 1/10, one between": _two(2),
     "first link 1/10, last compute 1/2": _first_and_last,
 }
 """Each with some nodes bad, or none."""
