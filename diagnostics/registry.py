@@ -159,8 +159,8 @@ _DISK_WRITE = Test(
     unit="MB/s",
     part=Part.DISK,
     cost=0.6,
-    share_of_median=0.25,  # wall time of a device that others use as well: the same disk of the
-    strictest=0.25,  # same machine took 1 to 2.7 times as long from one time to the next
+    share_of_median=0.25,  # wall time of a device that others use as well: the same disk took
+    strictest=0.25,  # up to 2.3 times as long from one time to the next (see `probes.scratch`)
     late_fails=False,
     thorough=True,
 )

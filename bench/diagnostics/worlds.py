@@ -14,7 +14,7 @@ from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 SPREAD = {"compute": 0.05, "allreduce": 0.05, "memory": 0.1, "disk_write": 0.4, "disk_read": 0.4}
 """Of what healthy nodes reach in a test in whose result time has a part: the standard deviation of
 its logarithm. Healthy pairs of eight emulated nodes at 100 Mbit/s reached 10.3 to 11.8 MB/s. This
-machine with a load of 13 copied 39 to 50 GB/s, and wrote 1,030 to 2,800 MB/s."""
+machine with a load of 13 to 22 copied 34 to 50 GB/s, and wrote 2,810 to 5,720 MB/s."""
 HEALTHY = 100.0
 ALL_LOST = "timed out"
 

@@ -18,5 +18,5 @@ class _Write:
 
 
 def run(order: DiagnosticOrder, node: str) -> Measured:
-    """MB/s by the median of its pieces, with what others wrote and read meanwhile."""
+    """MB/s by the fastest of its pieces, with what others wrote and read meanwhile."""
     return measured(order, _Write())

@@ -141,9 +141,15 @@ def test_a_slow_disk_ends_in_time_with_as_much_as_it_did(folder: Path) -> None:
 
 def test_what_others_have_of_the_disk_is_its_speed_as_well() -> None:
     assert scratch.told(100.0, 1.0, "").value == 100.0
-    shared = scratch.told(100.0, 4.0, "")
-    assert (shared.value, shared.detail) == (400.0, "100 MB/s here, and others 300 MB/s")
+    shared = scratch.told(100.0, 1.25, "")
+    assert (shared.value, shared.detail) == (125.0, "100 MB/s here, and others 25 MB/s")
     assert scratch.told(100.0, 0.0, "").value == 100.0  # the device tells nothing
+
+
+def test_where_others_have_most_of_the_disk_it_is_told_and_not_compared() -> None:
+    found = scratch.told(100.0, 4.0, "")
+    text = "100 MB/s, not compared: others moved 3.0 times as much meanwhile"
+    assert found == Measured(ok=True, detail=text)
 
 
 def test_a_speed_that_may_be_that_of_memory_is_told_and_not_compared() -> None:
