@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from holdfast.bench.diagnostics.simulated import diagnose, tally
 from holdfast.bench.diagnostics.worlds import FAULTS, PARTITIONS, World
+from holdfast.diagnostics import registry
 from holdfast.diagnostics.following import MOST, Next, following
 from holdfast.diagnostics.measured import Measured, answered, untested
 from holdfast.diagnostics.plan import orders
-from holdfast.diagnostics.registry import tests_of
 from holdfast.diagnostics.sides import sides
 from holdfast.diagnostics.stages import Stage, settled
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
@@ -78,7 +78,7 @@ def test_two_bad_links_are_found_wherever_they_stand(
     assert diagnose(names, World(bad), rng, lies=0.0).bad == dict.fromkeys(bad, "link")
 
 
-ROOM = sorted(test.name for test in tests_of(1, thorough=True) if not test.late_fails)
+ROOM = sorted(test.name for test in registry.tests_of(1, thorough=True) if not test.late_fails)
 
 
 @settings(deadline=None, max_examples=40)
