@@ -104,7 +104,8 @@ def _show(found: dict[str, Any]) -> None:
     verdicts |= {
         node: f"unknown: {whys[node]}" if node in whys else "unknown" for node in found["undecided"]
     }
-    tests = list(dict.fromkeys(each["test"] for each in found["measurements"]))
+    with_figures = (each for each in found["measurements"] if each["value"] is not None)
+    tests = list(dict.fromkeys(each["test"] for each in with_figures))
     table(
         ("node", *tests, "verdict"),
         (

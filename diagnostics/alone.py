@@ -16,7 +16,7 @@ import msgspec
 
 from holdfast.diagnostics.measured import untested
 from holdfast.diagnostics.plan import alone
-from holdfast.diagnostics.registry import tests_of
+from holdfast.diagnostics.registry import Test, tests_of
 from holdfast.diagnostics.runner import LAST_RESORT_S, LOADING_S, result_of
 from holdfast.diagnostics.verdict import Verdict, judge_alone
 from holdfast.protocol import exitcodes
@@ -30,11 +30,11 @@ MOST = 1e9
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all; the exit code. 2 is for what cannot be meant."""
     given = _parser().parse_args(arguments)
-    names = [test.threshold for test in tests_of(1, thorough=True) if test.threshold]
+    names = [test.bounded_as for test in _bounded()]
     node_class = {name: least for name in names if (least := getattr(given, name)) is not None}
     plan = alone(id="alone", node=given.node, limit_s=LIMIT_S, thorough=True)
     try:
-        results = [_told_of(order, given.node) for order in plan]
+        results = [_told_of(order, given.node, given.folder) for order in plan]
     except KeyboardInterrupt:
         sys.stderr.write("holdfast-diagnose: interrupted; nothing is left running\n")
         return exitcodes.INTERRUPTED
@@ -46,11 +46,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="holdfast-diagnose", description=__doc__)
     parser.add_argument("--node", default=platform.node() or "this", help="its name in the answer")
-    for test in tests_of(1, thorough=True):
-        if test.threshold:
-            option = f"--{test.threshold.replace('_', '-')}"
-            parser.add_argument(option, type=_least, help=f"what has to be reached, in {test.unit}")
+    parser.add_argument("--folder", default=".", help="on the disk that is tested (default: here)")
+    for test in _bounded():
+        option = f"--{test.bounded_as.replace('_', '-')}"
+        unit = test.unit.replace("%", "%%")
+        parser.add_argument(option, type=_least, help=f"what has to be reached, in {unit}")
     return parser
+
+
+def _bounded() -> list[Test]:
+    """The tests of which can be said what has to be reached."""
+    return [test for test in tests_of(1, thorough=True) if test.bounded_as]
 
 
 def _least(text: str) -> float:
@@ -64,18 +70,18 @@ def _least(text: str) -> float:
     return least
 
 
-def _told_of(order: DiagnosticOrder, node: str) -> DiagnosticResult:
+def _told_of(order: DiagnosticOrder, node: str, folder: str) -> DiagnosticResult:
     """What came of it; which test it is goes to stderr, for torch alone may take half a minute."""
     sys.stderr.write(f"{order.test}, time {order.round + 1} …\n")
-    return _run(order, node)
+    return _run(order, node, folder)
 
 
-def _run(order: DiagnosticOrder, node: str) -> DiagnosticResult:
+def _run(order: DiagnosticOrder, node: str, folder: str) -> DiagnosticResult:
     """In a process of its own, which keeps its time itself."""
     # A group of its own: Ctrl-C is ours to tell of, and `run` ends it where we are ended.
     command = [sys.executable, "-m", "holdfast.diagnostics.runner", _json(order)]
     limit_s = LOADING_S + order.time_box_s + 2 * LAST_RESORT_S
-    environment = {**os.environ, "HOLDFAST_NODE": node}
+    environment = {**os.environ, "HOLDFAST_NODE": node, "HOLDFAST_SCRATCH": folder}
     try:
         done = subprocess.run(
             command,

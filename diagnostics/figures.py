@@ -70,7 +70,7 @@ def _figure(
         nodes=len(values),
         median=middle,
         spread=spread,
-        bound=middle * max(test.share_of_median, share_that_passes(spread, len(values))),
+        bound=middle * max(test.share_of_median, share_that_passes(test, spread, len(values))),
         at_s=now,
         asked=asked,
         before=last.median if asked and last and last.asked else None,

@@ -19,6 +19,10 @@ class Part(StrEnum):
     """What of a node is bad."""
 
     COMPUTE = "compute"  # wrong or too slow in every round
+    MEMORY = "memory"  # of the host, or of a GPU
+    BUS = "bus"  # between the host and a GPU
+    DISK = "disk"  # where the node's own files are
+    CLOCK = "clock"
     LINK = "link"  # computes well, fails with good partners
     NODE = "node"  # nothing was heard of it, and good partners waited in vain
 
@@ -40,6 +44,10 @@ class Test(msgspec.Struct, frozen=True, kw_only=True):
     cost: float = 1.0  # of a round, in time boxes: they share out the limit of the exam
     threshold: str = ""  # the node class's name for the least value; "": it names none
     share_of_median: float = 0.5  # the least value where the node class says nothing
+    strictest: float = (
+        0.75  # share that passes however alike fellows are: a busy machine takes more
+    )
+    late_fails: bool = True  # whether running out of time tells against the node, or nothing
     least: float = 0.0  # the least value where that is no matter of fellows; 0: it is
     thorough: bool = False  # run where a person asks, and not while a job waits
     calibration: Calibration | None = None  # None: nobody has calibrated it
@@ -47,6 +55,11 @@ class Test(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.group == 1 and self.rounds < 2:
             raise ValueError(f"rounds of {self.name}: {self.rounds}. Run it 2 times or more.")
+
+    @property
+    def bounded_as(self) -> str:
+        """The name by which its least value is given; "" where it has no figure."""
+        return self.threshold or (self.name if self.unit else "")
 
     @property
     def sensitivity(self) -> float | None:
@@ -106,8 +119,67 @@ _DATAGRAMS = Test(
     least=98.0,  # of 1,000 one in twenty lost is 95, give or take .7
     thorough=True,
 )
+_MEMORY = Test(
+    name="memory",
+    title="memory copied",
+    group=1,
+    rounds=2,
+    unit="GB/s",
+    part=Part.MEMORY,
+    cost=0.8,
+    strictest=0.6,  # all processors share it: 34 GB/s beside seven nodes that copied, 50 alone
+    late_fails=False,
+    thorough=True,
+)
+_GPU_MEMORY = Test(
+    name="gpu_memory",
+    title="GPU memory copied",
+    group=1,
+    rounds=2,
+    unit="GB/s",
+    part=Part.MEMORY,
+    late_fails=False,
+    thorough=True,
+)
+_GPU_HOST = Test(
+    name="gpu_host",
+    title="copied to and from a GPU",
+    group=1,
+    rounds=2,
+    unit="GB/s",
+    part=Part.BUS,
+    late_fails=False,
+    thorough=True,
+)
+_DISK_WRITE = Test(
+    name="disk_write",
+    title="written to disk",
+    group=1,
+    rounds=2,
+    unit="MB/s",
+    part=Part.DISK,
+    cost=0.6,
+    share_of_median=0.25,  # wall time of a device that others use as well: the same disk took
+    strictest=0.25,  # up to 2.3 times as long from one time to the next (see `probes.scratch`)
+    late_fails=False,
+    thorough=True,
+)
+_DISK_READ = msgspec.structs.replace(_DISK_WRITE, name="disk_read", title="read from disk")
+_CLOCK = Test(
+    name="clock",
+    title="clock",
+    group=1,
+    rounds=2,
+    unit="",
+    part=Part.CLOCK,
+    cost=0.2,
+    late_fails=False,
+    thorough=True,
+)
 
-TESTS: dict[str, Test] = {test.name: test for test in (_COMPUTE, _CPUS, _ALLREDUCE, _DATAGRAMS)}
+_ALONE = (_COMPUTE, _CPUS, _MEMORY, _GPU_MEMORY, _GPU_HOST, _DISK_WRITE, _DISK_READ, _CLOCK)
+_PAIRS = (_ALLREDUCE, _DATAGRAMS)
+TESTS: dict[str, Test] = {test.name: test for test in (*_ALONE, *_PAIRS)}
 """In the order in which a node runs them; those of one node come before those of two."""
 
 

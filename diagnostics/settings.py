@@ -2,15 +2,18 @@
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import msgspec
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """This node's name, and the interface for its collectives ("" where any will do)."""
+    """This node's name, the interface for its collectives ("" where any will do), and the folder
+    whose disk is its own."""
 
     node: str
     ifname: str = ""
+    scratch: Path = Path()
 
 
 def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
@@ -18,7 +21,8 @@ def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
     node = environment.get("HOLDFAST_NODE", "")
     if not node:
         raise ValueError("HOLDFAST_NODE: not set. Set it to this node's name.")
-    return Settings(node, environment.get("HOLDFAST_IFNAME", ""))
+    scratch = Path(environment.get("HOLDFAST_SCRATCH", ""))
+    return Settings(node, environment.get("HOLDFAST_IFNAME", ""), scratch)
 
 
 def use_interface(ifname: str, address: str) -> None:

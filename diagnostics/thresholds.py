@@ -60,8 +60,9 @@ def thresholds(
 
 
 def of_class(node_class: Mapping[str, float]) -> Thresholds:
-    """What the node class says, and nothing else. Raises `ValueError` as `thresholds` does."""
-    tests = {test.threshold: test.name for test in TESTS.values() if test.threshold}
+    """What the node class says, or whoever names a test, and nothing else. Raises `ValueError` as
+    `thresholds` does."""
+    tests = {test.bounded_as: test.name for test in TESTS.values() if test.bounded_as}
     for name in node_class:
         if name not in tests:
             raise ValueError(f"{name}: no test's threshold. Name one of {', '.join(tests)}.")
@@ -102,18 +103,16 @@ FELLOWS = 5
 SPREADS = 5.0
 """A healthy node reaches the reference but for so many standard deviations. Normal ones are beyond
 it once in three million."""
-STRICTEST = 0.75
-"""Share of the reference that is good enough, however alike the fellows are: half the speed is
-seen, and what a shared machine takes is not called bad."""
 
 
 def _share(good: list[float], reference: float, test: Test) -> float:
     """What share of the reference passes, by how far the good are apart; 0 where it is unknown."""
     alike = [value for value in good if value > test.share_of_median * reference]
     spread = 1.4826 * median(abs(log(value / reference)) for value in alike)
-    return share_that_passes(spread, len(good))
+    return share_that_passes(test, spread, len(good))
 
 
-def share_that_passes(spread: float, nodes: int) -> float:
-    """The same, by the spread of so many nodes."""
-    return min(STRICTEST, exp(-SPREADS * spread)) if nodes >= FELLOWS else 0.0
+def share_that_passes(test: Test, spread: float, nodes: int) -> float:
+    """The same, by the spread of so many nodes: half the speed is seen, and what a shared machine
+    takes is not called bad."""
+    return min(test.strictest, exp(-SPREADS * spread)) if nodes >= FELLOWS else 0.0

@@ -26,7 +26,8 @@ MARGIN_S = 10.0
 async def diagnose(spawner: Spawner, node: NodeFacts, order: DiagnosticOrder) -> DiagnosticResult:
     """What the runner measured; `ok` is None, with the reason, where it said nothing."""
     ours, theirs = os.pipe()
-    env = {"HOLDFAST_NODE": node.name, "HOLDFAST_IFNAME": node.ifname}
+    scratch = str(node.paths.scratch)
+    env = {"HOLDFAST_NODE": node.name, "HOLDFAST_IFNAME": node.ifname, "HOLDFAST_SCRATCH": scratch}
     program = Program(
         module="holdfast.diagnostics.runner",
         arguments=(msgspec.json.encode(order).decode(),),

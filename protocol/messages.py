@@ -434,6 +434,7 @@ class RankProgress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     ran_s: float = 0.0  # CPU time of the thread that trains until then, but for pauses
     waited_s: float = 0.0  # that thread's waits for peers, but for those in pauses
     paused_s: float = 0.0  # its pauses
+    garbage_s: float = 0.0  # for which Python's garbage collector went through all objects
     gpu_step: int = 0  # of which these four are, where they are its GPU's; 0: they are the thread's
     delayed_s: float = 0.0  # for which its main thread could run and had no processor
     throttled_s: float = 0.0  # for which its cgroup had used up its share of processors

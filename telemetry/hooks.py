@@ -18,7 +18,17 @@ from types import ModuleType
 from typing import Any
 
 from holdfast.protocol.paths import span_ring
-from holdfast.telemetry import cuda, current, errors, looks, methods, pauses, trackers, workers
+from holdfast.telemetry import (
+    cuda,
+    current,
+    errors,
+    garbage,
+    looks,
+    methods,
+    pauses,
+    trackers,
+    workers,
+)
 from holdfast.telemetry.collectives import Watched, missing
 from holdfast.telemetry.recorder import Group, Recorder
 from holdfast.telemetry.ring import RingWriter
@@ -73,6 +83,7 @@ def _record(ring: Path) -> None:
     rank, epoch = int(os.environ["RANK"]), int(os.environ.get("HOLDFAST_EPOCH", "0"))
     recorder = Recorder(RingWriter(ring, rank=rank, epoch=epoch), _spans(ring, rank, epoch))
     recorder.start()
+    garbage.count(recorder.ring)
     current.recorder = recorder
 
 
@@ -107,6 +118,7 @@ def _quietly(hook: Callable[[Any], None]) -> Callable[[Any], None]:
 def _forget() -> None:
     """A child of the rank (a data loader's worker) has its mapping, but is not the rank."""
     current.recorder = None
+    garbage.forget()
 
 
 def _let_go() -> None:
@@ -115,6 +127,7 @@ def _let_go() -> None:
     recorder, current.recorder = current.recorder, None
     if recorder is None:
         return
+    garbage.forget()
     recorder.stop()
     if current.ends:
         with suppress(Exception):  # no thread is to be had: then it is silent

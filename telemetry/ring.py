@@ -261,6 +261,7 @@ class RingReader:
             ran_s=ran_s,
             waited_s=waited_s,
             paused_s=paused_s,
+            garbage_s=self._word(schema.GARBAGE) / 1e9,
             gpu_step=gpu_step,
         )
 

@@ -28,6 +28,7 @@ CALL, SLEEP_MS, SLEEP_LEFT_MS = range(8, 11)
 STARTED_AT: Final = 11
 LOSS_GOODS, LOSS_GOOD, LOSS_BADS, LOSS_SINCE = range(14, 18)
 GRAD_NORM, LOSS_LAST = range(18, 20)
+GARBAGE: Final = 20
 WORDS: Final = 24
 """Words for the whole rank: pulse, bits of PARTS missing, slots used, whether it waits, in which of
 PAUSES it is, and the step at which it last saved; while its main thread stands at one line: in
@@ -36,7 +37,8 @@ which of CALLS, how long the one sleep that it is in takes at most, and for how 
 over, on the monotonic clock of its machine in nanoseconds (0: it is not). Of losses that the script
 tells: how many were numbers, the step of the last that was, how many since then were none, and the
 steps of the first and of the last of these. The norm of the last step's gradients, as the bits of a
-double (0: not known)."""
+double (0: not known). For how long Python's garbage collector went through all objects, in
+nanoseconds (0 as well of a writer that does not count it)."""
 
 STARTS: Final = ("group", "restore", "step")
 """What a rank does from its fork to the end of its first step: it meets the others, loads its

@@ -9,7 +9,7 @@ import socket
 from holdfast.diagnostics.measured import Measured
 from holdfast.protocol.messages import Rendezvous
 
-__all__ = ["Measured", "listening"]
+__all__ = ["Measured", "listening", "too_little"]
 
 
 def listening(where: Rendezvous) -> socket.socket:
@@ -24,3 +24,9 @@ def listening(where: Rendezvous) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def too_little(what: str, free_bytes: int, needed_bytes: int) -> Measured:
+    """The node has no room for the test, which says nothing of how good it is."""
+    free, needed = free_bytes >> 20, needed_bytes >> 20
+    return Measured(ok=None, detail=f"{free} MiB of {what} are free, and {needed} are needed")

@@ -30,11 +30,16 @@ class Cause(StrEnum):
     CAPPED = "its cgroup has used up its share of the processors"
     GPU = "its GPU takes longer, or has more to do, or waits for what feeds it"
     COMPUTES = "it computes for longer: its processor is slower, or it has more to do"
+    GARBAGE = "Python's garbage collector runs for longer"
     CROWDED = "it waits for a processor that others use"
     STANDS = "it neither computes nor waits for peers"
 
 
-SIGNS = {Cause.MORE: "slow-more", Cause.CAPPED: "slow-capped"}
+SIGNS = {
+    Cause.MORE: "slow-more",
+    Cause.CAPPED: "slow-capped",
+    Cause.GARBAGE: "slow-garbage",
+}
 
 
 class Part(msgspec.Struct, frozen=True, gc=False):
@@ -48,6 +53,7 @@ class Part(msgspec.Struct, frozen=True, gc=False):
     throttled_s: float
     stopped_s: float
     tokens: float
+    garbage_s: float = 0.0
 
     @property
     def free_s(self) -> float:
@@ -166,6 +172,7 @@ def _part(since: RankProgress, now: RankProgress) -> Part | None:
         (now.throttled_s - since.throttled_s) / steps,
         (now.stopped_s - since.stopped_s) / steps,
         (now.tokens - since.tokens) / steps,
+        (now.garbage_s - since.garbage_s) / steps,
     )
 
 
@@ -176,6 +183,8 @@ def cause(mine: Part, peers: Part, *, gpu: bool = False) -> Cause:
         return Cause.STOPPED
     if mine.throttled_s - peers.throttled_s >= needed_s > 0:
         return Cause.CAPPED
+    if mine.garbage_s - peers.garbage_s >= needed_s > 0:
+        return Cause.GARBAGE
     if _crowded_s(mine, peers) >= needed_s > 0:
         return Cause.CROWDED
     if gpu or _more_cpu(mine, peers):
@@ -238,6 +247,7 @@ def _evidence(rank: int, node: str, seen: Compared) -> Iterator[Evidence]:
             ("no processor free", mine.delayed_s, peers.delayed_s),
             ("held back by its cgroup", mine.throttled_s, peers.throttled_s),
             ("stopped", mine.stopped_s, peers.stopped_s),
+            ("garbage collector", mine.garbage_s, peers.garbage_s),
         )
         if own_s or other_s
     )

@@ -71,8 +71,9 @@ def _short_s(case: Case) -> float:
 
 def stuck_as_never(still: Still, case: Case, settings: Settings) -> bool:
     """Whether it is stuck for longer than what was learned of such pauses explains: one in which it
-    worked explains none. Shorter ones than the floor are learned together."""
-    if case.young or case.manner is not Manner.STUCK:
+    worked explains none. Shorter ones than the floor are learned together. (Before the first step
+    the time for that is usual, and it is said at half of it.)"""
+    if case.manner is not Manner.STUCK:
         return False
     known_s = FACTOR * pauses.known_at(still.paused, case).idle_s
     usual_s = _steps_s(case.expected, case.pace, settings)

@@ -290,7 +290,16 @@ class Story:
         await self.driver.until(self.driver.now() + BETWEEN_S)
 
 
-REACHED = {"compute": 95.0, "cpus": 100.0, "allreduce": 11.0, "datagrams": 100.0}
+REACHED = {
+    "compute": 95.0,
+    "cpus": 100.0,
+    "memory": 40.0,
+    "disk_write": 1_200.0,
+    "disk_read": 900.0,
+    "allreduce": 11.0,
+    "datagrams": 100.0,
+}
+"""By test; the others have no figure without a GPU."""
 
 
 def _is_over(exam: Exam) -> bool:
@@ -306,8 +315,8 @@ def _measured(node: str, order: DiagnosticOrder) -> DiagnosticResult:
         round=order.round,
         members=order.members,
         ok=True,
-        value=1.1 if slow else REACHED[order.test],
-        unit=TESTS[order.test].unit,
+        value=1.1 if slow else REACHED.get(order.test),
+        unit=TESTS[order.test].unit if order.test in REACHED else "",
     )
 
 

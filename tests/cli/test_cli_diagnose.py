@@ -24,7 +24,7 @@ FOUND: dict[str, Any] = {
     "measurements": [
         {"node": node, "test": "allreduce", "value": value, "unit": "MB/s" if value else ""}
         for node, value in (("n0", 11.0), ("n0", 1.1), ("n1", 11.2), ("n2", None), ("n2", 1.1))
-    ],
+    ] + [{"node": "n0", "test": "clock", "value": None, "unit": ""}],
 }  # fmt: skip
 
 
@@ -62,6 +62,7 @@ def test_it_shows_who_is_bad_with_figures_and_who_was_left_out(
     assert run(monkeypatch, driver, "--all") == exitcodes.FAILED
     shown = capsys.readouterr()
     assert "stage 1: 2 nodes still in test (n0, n1)" in shown.err
+    assert "CLOCK" not in shown.out.upper()  # nobody has a figure there
     assert [line.split() for line in shown.out.splitlines()[1:4]] == [
         ["n2", "1.1", "MB/s", "bad:", "link"],
         ["n0", "11.0", "MB/s", "good"],
@@ -157,6 +158,8 @@ def test_what_cannot_be_meant_is_said_in_a_sentence(
         (90.0, False, (), exitcodes.OK),
         (None, True, (), exitcodes.FAILED),
         (90.0, False, ("--compute-gflops", "200"), exitcodes.FAILED),
+        (90.0, False, ("--memory", "200"), exitcodes.FAILED),
+        (90.0, False, ("--disk-write", "80", "--cpus", "75"), exitcodes.OK),
         (None, False, (), exitcodes.TRY_AGAIN),
     ],
 )
@@ -168,7 +171,8 @@ def test_alone_a_machine_is_told_in_json(
     typed: tuple[str, ...],
     code: int,
 ) -> None:
-    def answered(order: DiagnosticOrder, node: str) -> DiagnosticResult:
+    def answered(order: DiagnosticOrder, node: str, folder: str) -> DiagnosticResult:
+        assert folder == "/disk"
         ok = True if value else False if wrong else None
         return DiagnosticResult(
             id="alone", test=order.test, node=node, round=order.round, ok=ok, wrong=wrong,
@@ -176,7 +180,7 @@ def test_alone_a_machine_is_told_in_json(
         )  # fmt: skip
 
     monkeypatch.setattr(alone, "_run", answered)
-    assert alone.main(["--node", "n1", *typed]) == code
+    assert alone.main(["--node", "n1", "--folder", "/disk", *typed]) == code
     told = json.loads(capsys.readouterr().out)
     assert told["node"] == "n1"
     assert len(told["measurements"]) == len(planned(id="x", node="n1", limit_s=60, thorough=True))

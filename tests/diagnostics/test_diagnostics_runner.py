@@ -146,6 +146,35 @@ def test_a_test_that_cannot_begin_is_no_verdict_and_names_the_limit_of_loading()
     assert result.detail == "the test did not begin: loading torch took more than 0.2 s"
 
 
+SLOW = """
+import sys, threading, types
+from holdfast.diagnostics import runner
+probe = types.ModuleType("any")
+probe.run = lambda order, node: threading.Event().wait()
+runner.import_module = lambda name: probe
+runner.main(sys.argv[1:])
+"""
+"""A runner whose probe comes to no end."""
+
+
+@pytest.mark.parametrize(
+    ("test", "ok"), [("compute", False), ("memory", None), ("disk_write", None), ("clock", None)]
+)
+def test_a_busy_machine_or_disk_that_takes_too_long_is_not_called_bad(
+    test: str, *, ok: bool | None
+) -> None:
+    order = DiagnosticOrder(id="d1", test=test, time_box_s=0.1)
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW, msgspec.json.encode(order)],
+        env={**os.environ, "HOLDFAST_NODE": "node-1"},
+        capture_output=True,
+        timeout=DEADLINE_S,
+        check=True,
+    )
+    result = runner.result_of(done.stdout)
+    assert (result.ok, result.detail) == (ok, "timed out after 0.1 s")
+
+
 def test_bad_input_is_named_and_ends_with_the_code_for_it() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "holdfast.diagnostics.runner", json.dumps({"id": 1})],

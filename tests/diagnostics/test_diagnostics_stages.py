@@ -8,13 +8,16 @@ from hypothesis import strategies as st
 
 from holdfast.bench.diagnostics.simulated import diagnose, tally
 from holdfast.bench.diagnostics.worlds import FAULTS, PARTITIONS, World
+from holdfast.diagnostics import registry
 from holdfast.diagnostics.following import MOST, Next, following
+from holdfast.diagnostics.measured import Measured, answered, untested
 from holdfast.diagnostics.plan import orders
 from holdfast.diagnostics.sides import sides
 from holdfast.diagnostics.stages import Stage, settled
 from holdfast.protocol.messages import DiagnosticOrder, DiagnosticResult
 
 NODES = [f"node-{number}" for number in range(8)]
+NODES_12 = [f"node-{number}" for number in range(12)]
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -62,6 +65,57 @@ def test_nobody_good_is_called_bad(nodes: int, seed: int, link: float, compute: 
     bad = {rng.choice(names): ("allreduce", link), rng.choice(names): ("compute", compute)}
     verdict = diagnose(names, World(bad), rng, lies=0.0)
     assert set(verdict.bad) <= set(bad)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(4, 24), st.integers(0, 2**32), st.floats(0.05, 0.4), st.floats(0.05, 0.4))
+def test_two_bad_links_are_found_wherever_they_stand(
+    nodes: int, seed: int, one: float, other: float
+) -> None:
+    names, rng = [f"n{number}" for number in range(nodes)], Random(seed)
+    first, second = rng.sample(names, 2)
+    bad = {first: ("allreduce", one), second: ("allreduce", other)}
+    assert diagnose(names, World(bad), rng, lies=0.0).bad == dict.fromkeys(bad, "link")
+
+
+ROOM = sorted(test.name for test in registry.tests_of(1, thorough=True) if not test.late_fails)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    st.integers(1, 12),
+    st.dictionaries(
+        st.tuples(st.sampled_from(ROOM), st.integers(0, 11)),
+        st.sets(st.integers(0, 2), min_size=1),
+        max_size=12,
+    ),
+)
+def test_what_could_not_be_run_makes_nobody_bad(
+    nodes: int, unrun: dict[tuple[str, int], set[int]]
+) -> None:
+    plan = orders(
+        id="d", suspects=(names := NODES_12[:nodes]), healthy=(),
+        addresses=dict.fromkeys(names, "198.18.0.1"), thorough=True,
+    )  # fmt: skip
+    short = {
+        (test, NODES_12[node], turn) for (test, node), turns in unrun.items() for turn in turns
+    }
+    found = [
+        untested(order, node, "no room")
+        if (order.test, node, order.round) in short
+        else answered(order, node, Measured(ok=True, value=100.0))
+        for node, mine in plan.items()
+        for order in mine
+    ]
+    verdict = settled([Stage(plan, tuple(found))] * 2)
+    assert (verdict.bad, verdict.again) == ({}, {})
+    never = {NODES_12[node] for (_, node), turns in unrun.items() if len(turns) == 3}
+    assert never & set(names) <= set(verdict.undecided)
+
+
+def test_a_disk_at_half_of_its_speed_is_not_called_bad() -> None:
+    world = World({"node-3": ("disk_write", 0.5), "node-4": ("disk_read", 0.4)})
+    assert all(not diagnose(NODES, world, Random(n), lies=0.0).bad for n in range(10))
 
 
 def test_of_two_nobodys_link_is_bad() -> None:

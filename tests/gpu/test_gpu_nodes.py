@@ -41,6 +41,35 @@ def test_the_product_of_a_gpu_is_right_to_the_bit_and_its_speed_is_told() -> Non
     assert found.value > 1_000, "GFLOP/s: a GPU, no CPU"
 
 
+def test_a_gpu_copies_its_memory_and_that_of_its_host_and_its_speed_is_told() -> None:
+    from holdfast.diagnostics.probes import gpu_host, gpu_memory
+
+    within = gpu_memory.run(DiagnosticOrder(id="1", test="gpu_memory"), "node-1")
+    across = gpu_host.run(DiagnosticOrder(id="1", test="gpu_host"), "node-1")
+    print(within, across)
+    for found in (within, across):
+        assert (found.ok, found.wrong) == (True, False), found.detail
+        assert found.value is not None
+        assert "cuda:" in found.detail
+    assert within.value > 100, "GB/s: the memory of a GPU, no bus"
+    assert 1 < across.value < within.value, "GB/s: a bus, from pinned memory"
+
+
+@pytest.mark.parametrize("name", ["gpu_memory", "gpu_host"])
+def test_a_gpu_that_another_process_has_filled_is_not_called_bad(name: str) -> None:
+    from importlib import import_module
+
+    free, _ = torch.cuda.mem_get_info(0)
+    taken = torch.empty(free - (64 << 20), dtype=torch.uint8, device="cuda:0")
+    probe = import_module(f"holdfast.diagnostics.probes.{name}")
+    found = probe.run(DiagnosticOrder(id="1", test=name), "node-1")
+    del taken
+    torch.cuda.empty_cache()
+    print(found)
+    assert found.ok is None
+    assert "MiB of the memory of cuda:0 are free" in found.detail
+
+
 ALLREDUCE = """
 import msgspec, sys
 from holdfast.diagnostics.probes import allreduce

@@ -144,8 +144,10 @@ def test_an_error_of_ours_never_reaches_the_user_and_is_said(ranks: Any) -> None
 
 
 LATER = """
-import os
+import gc, os
+from pathlib import Path
 from holdfast.telemetry import hooks
+from holdfast.telemetry.ring import RingReader
 hooks.install()
 assert "torch" not in __import__("sys").modules
 import torch, torch.distributed as dist
@@ -153,11 +155,17 @@ dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
 dist.barrier()
 p = torch.nn.Parameter(torch.ones(1)); p.grad = torch.ones(1)
 torch.optim.SGD([p], lr=1.0).step()
+gc.collect()
+gc.disable()
+ring = RingReader(Path(os.environ["HOLDFAST_RING"]))
+collected_s = ring.read().garbage_s
 pid = os.fork()
 if pid == 0:
     torch.optim.SGD([p], lr=1.0).step()  # a child is not the rank
+    gc.collect()
     os._exit(0)
 os.waitpid(pid, 0)
+assert ring.read().garbage_s == collected_s > 0
 """
 
 

@@ -32,6 +32,7 @@ class Rank:
     delayed_s: float = 0.0
     throttled_s: float = 0.0
     stopped_s: float = 0.0
+    garbage_s: float = 0.0  # of its computing
     saves_s: float = 0.0  # a pause that it marks after each step
     tokens: int = 0
     phases: dict[str, float] = field(default_factory=dict)  # that its script marks
@@ -98,6 +99,7 @@ class Job:
                 "delayed_s": each.delayed_s,
                 "throttled_s": each.throttled_s,
                 "stopped_s": each.stopped_s,
+                "garbage_s": each.garbage_s,
                 "tokens": each.tokens,
             }
             for name, value in grown.items():
@@ -178,6 +180,8 @@ def test_who_computes_longer_in_steps_that_are_hardly_computing_holds_nobody_up(
         ({"cpu_s": 0.15}, "computes", Blame.UNKNOWN),
         ({"cpu_s": 0.15, "tokens": 150}, "more", Blame.USER),
         ({"throttled_s": 0.05}, "capped", Blame.INFRASTRUCTURE),
+        ({"cpu_s": 0.15, "garbage_s": 0.05}, "garbage", Blame.USER),
+        ({"cpu_s": 0.15, "garbage_s": 0.01}, "computes", Blame.UNKNOWN),
         ({"delayed_s": 0.05}, "crowded", Blame.UNKNOWN),
         ({"stands_s": 0.05}, "stands", Blame.UNKNOWN),
         ({"stopped_s": 0.05}, "stopped", Blame.UNKNOWN),

@@ -68,7 +68,7 @@ class DiagnosisView(View):
     testing: list[str]
     """Who has not told its results of this stage yet."""
     bad: dict[str, str]
-    """Node to the part of it that is bad: compute, link or node."""
+    """Node to the part of it that is bad: compute, memory, bus, disk, clock, link or node."""
     good: list[str]
     undecided: list[str]
     """Neither good nor bad, as far as is known: also who has left, or was never judged."""

@@ -19,7 +19,7 @@ from holdfast.driver.core.testing import calibrating, rounds
 from holdfast.driver.core.testing.unknown import unknown
 from holdfast.driver.core.turn import Turn
 
-LIMIT_S = 120.0
+LIMIT_S = 180.0
 """Of a stage: torch is loaded cold, by many nodes at once where they share a machine."""
 ALL_LEFT = "each node in question left the tests: a job took it, or its executor started anew"
 KEPT_S = 600.0
