@@ -57,8 +57,9 @@ class RankSeen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one job. `ranks`, `gpus_bytes`, `groups`, `starts`, `ended` and `jumps` are filled in
-    place: a copy for each heartbeat of thousands of nodes would cost more than all detectors."""
+    """State of one job. `ranks`, `gpus_bytes`, `groups`, `starts`, `ended` and `jumps` are filled
+    in place: a copy for each heartbeat of thousands of nodes would cost more than all detectors.
+    """
 
     expected: Expectation
     began_s: float  # when this attempt was first expected
