@@ -97,7 +97,7 @@ class Run:
             if self._signals:
                 raise Interrupted
             if time.monotonic() > deadline:
-                fix = f"Its log: {self._paths.root / 'driver.log'}"
+                fix = f"Its log: {self._paths.driver_log}"
                 raise not_reachable("the driver did not come up.", fix)
             self._service.look_after()
             self._pause.wait(UP_LOOK_S)
