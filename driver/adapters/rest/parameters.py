@@ -44,7 +44,8 @@ def given_twice(given: Iterable[tuple[str, str]]) -> list[Mistake]:
 def _taking_one(model: type[BaseModel]) -> set[str]:
     """Of all operations: a name means the same for each."""
     fields = model.model_fields.items()
-    own = {field.alias or name for name, field in fields if get_origin(field.annotation) is not list}
+    one = ((name, each) for name, each in fields if get_origin(each.annotation) is not list)
+    own = {each.alias or name for name, each in one}
     return own.union(*map(_taking_one, model.__subclasses__()))
 
 
