@@ -58,8 +58,8 @@ class Once:
             return b""
         self._told.add(folder)
         before, after = held[: found.start()], held[found.end() :]
-        first = self._first(folder, error, found["hint"] or b"")
-        return self.other(before) + first + self.other(after)
+        hint = found["hint"] or b""
+        return self.other(before) + self._first(folder, error, hint) + self.other(after)
 
     def rest(self, folder: Path) -> bytes:
         """What to show at the rank's end of what is held back: it has printed its exception in
