@@ -191,8 +191,9 @@ class Run:
     def _stop_if_told(self) -> None:
         if self._stopping or not self._stop_wanted:
             return
+        where, interrupt = path("jobs", self._job, "stop"), signal.SIGINT in self._signals[:1]
         try:
-            asked = self._service.ask(lambda driver: driver.post(path("jobs", self._job, "stop")))
+            asked = self._service.ask(lambda driver: driver.post(where, interrupt=interrupt))
         except Problem as problem:
             later = problem.code == exitcodes.TRY_AGAIN
             self._stopping = not later  # refused: it has just ended by itself

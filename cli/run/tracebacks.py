@@ -27,12 +27,21 @@ FEW = 8
 SHORT_CHARACTERS = 160
 
 
+INTERRUPTED = b"KeyboardInterrupt"
+"""One of them is enough: each rank raises it somewhere else, and none is why the run ends."""
+
+
 class Uncaught(NamedTuple):
     """An exception, how its rank prints it, and what to say of a rank that only lost a peer."""
 
     text: bytes
     printed: re.Pattern[bytes]
     echo: str
+
+    @property
+    def key(self) -> bytes:
+        """Equal for exceptions of which the first is shown."""
+        return INTERRUPTED if self.text.endswith(INTERRUPTED + b"\n") else self.text
 
 
 class Once:
@@ -104,9 +113,9 @@ class Once:
         if error.echo:
             self._lost[folder] = error
             return b""
-        if error.text in self._shown:
+        if error.key in self._shown:
             return b""
-        self._shown.add(error.text)
+        self._shown.add(error.key)
         self._raised.add(folder)
         self._last.append(error.text)
         return error.text.rstrip(b"\n") + hint + b"\n" if hint else error.text

@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Collection
 from contextlib import suppress
+from pathlib import Path
 
 from holdfast.kit import procstat
 
@@ -44,6 +45,18 @@ def _parents() -> dict[int, int]:
         if all(parent in seen or not parent for parent in seen.values()):
             break
     return seen
+
+
+def awaits_sigint(pid: int) -> bool:
+    """Whether SIGTERM would end the process with nothing done about it, and SIGINT may not: Python
+    raises KeyboardInterrupt. False also of one that is gone."""
+    try:
+        told = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return False
+    masks = dict(line.split(":\t") for line in told.splitlines() if line.startswith("Sig"))
+    term, interrupt = (1 << number - 1 for number in (signal.SIGTERM, signal.SIGINT))
+    return not int(masks["SigCgt"], 16) & term and not int(masks["SigIgn"], 16) & interrupt
 
 
 def signal_all(pids: Collection[int], number: signal.Signals) -> None:

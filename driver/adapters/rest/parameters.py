@@ -97,6 +97,16 @@ class ResumeParameters(Parameters):
     )
 
 
+class StopParameters(Parameters):
+    """How the ranks of a job are to end."""
+
+    interrupt: bool = Field(
+        default=False,
+        description="As Ctrl-C in a terminal: ranks that have nothing to do at SIGTERM get SIGINT, "
+        "at which Python raises KeyboardInterrupt.",
+    )
+
+
 class JobParameter(Parameters):
     """Of what may be about one job or about all."""
 
