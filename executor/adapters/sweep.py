@@ -34,8 +34,8 @@ class Sweep:
         self, grace_s: float, leaders: Collection[int], *, interrupt: bool = False
     ) -> tuple[int, ...]:
         """Return once nothing is left. SIGTERM goes to `leaders` alone, as a kubelet's does; with
-        `interrupt` those that have nothing to do at it get SIGINT, and their groups, as from a
-        terminal. Those of them that had not ended when their grace was over are named.
+        `interrupt` those that have nothing to do at it get SIGINT. Those of them that had not ended
+        when their grace was over are named.
 
         The grace is theirs and ends with the last of them: what they leave behind was told nothing,
         and has nobody to work for (a loader of torch would notice that after 5 s). `busy` says that
@@ -44,9 +44,8 @@ class Sweep:
         loop = asyncio.get_running_loop()
         self._deadline = loop.time() + grace_s
         if grace_s > 0:
-            interrupted = {each for each in leaders if interrupt and proctree.awaits_sigint(each)}
-            proctree.signal_all(interrupted, signal.SIGINT)
-            proctree.signal_each(set(leaders) - interrupted, signal.SIGTERM)
+            told = {each for each in leaders if interrupt and proctree.interrupt(each)}
+            proctree.signal_each(set(leaders) - told, signal.SIGTERM)
             proctree.signal_each(leaders, signal.SIGCONT)
         while loop.time() < self._deadline and self._may_run(leaders):
             await self._exit_or(LOOK_AGAIN_S)

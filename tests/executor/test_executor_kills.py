@@ -226,7 +226,29 @@ async def test_ctrl_c_is_sigterm_for_whom_sigint_is_nothing(
     assert node.output(epoch=epoch) == said
 
 
-async def test_ctrl_c_reaches_what_a_rank_has_started_as_well(node: Any) -> None:
+LOADED = """
+import subprocess, sys
+worker = subprocess.Popen([sys.executable, "-c", "print('up', flush=True); input()"],
+    stdin=subprocess.PIPE)
+try:
+    worker.wait()
+except KeyboardInterrupt:
+    print("its worker", worker.poll(), flush=True)
+"""
+
+
+async def test_ctrl_c_leaves_the_workers_of_a_python_rank_to_it(node: Any) -> None:
+    """A loader's worker that dies first is an error to the rank, and no interruption."""
+    task = node.python(LOADED, grace_s=600)
+    await node.launch(task, ranks=1)
+    await eventually_async(lambda: "up" in node.output())
+    epoch = node.epoch
+    await node.want(task, stop="interrupt")
+    await quiet(node)
+    assert node.output(epoch=epoch) == "up\nits worker None\n"
+
+
+async def test_ctrl_c_reaches_what_a_shell_has_started_as_well(node: Any) -> None:
     """A shell waits for its program, and would wait for ever."""
     script = node.folder / "below.py"
     script.write_text(INTERRUPTED)
