@@ -13,7 +13,7 @@ import types
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
-from holdfast.executor.launcher import naming, traces
+from holdfast.executor.launcher import interrupted, naming, traces
 from holdfast.executor.launcher.importing import evict_shadowed, user_folders
 from holdfast.executor.launcher.leaving import leave
 from holdfast.executor.launcher.orders import Program
@@ -48,6 +48,7 @@ def run(program: Program, at_start: frozenset[str]) -> None:
         sys.meta_path.insert(0, Recorder(program.record))
     if program.hooks:
         _install_hooks()
+    interrupted.not_dropped()
     ended: BaseException | None = None
     try:
         _execute(program, at_start)

@@ -226,6 +226,30 @@ async def test_ctrl_c_is_sigterm_for_whom_sigint_is_nothing(
     assert node.output(epoch=epoch) == said
 
 
+DROPPED = """
+import time
+class Held:
+    def __del__(self):
+        print("up", flush=True)
+        time.sleep(1000)
+try:
+    Held()
+    time.sleep(1000)
+except KeyboardInterrupt:
+    print("saved", flush=True)
+"""
+
+
+async def test_ctrl_c_that_python_drops_in_a_destructor_comes_again(node: Any) -> None:
+    task = node.python(DROPPED, grace_s=600)
+    await node.launch(task, ranks=1)
+    await eventually_async(lambda: "up" in node.output())
+    epoch = node.epoch
+    await node.want(task, stop="interrupt")
+    await quiet(node)
+    assert node.output(epoch=epoch) == "up\nsaved\n"
+
+
 LOADED = """
 import subprocess, sys
 worker = subprocess.Popen([sys.executable, "-c", "print('up', flush=True); input()"],
