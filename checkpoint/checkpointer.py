@@ -344,21 +344,24 @@ class Checkpointer:
     def _skip(self, step: int, why: str) -> None:
         before = self._skips
         count, in_a_row = before.count + 1, before.in_a_row + 1
-        _LOG.warning("snapshot of step %d skipped (%d so far): %s", step, count, why)
-        self._tell_skips(Skipped(before.epoch, count, in_a_row, f"step {step}: {why}", step))
+        skips = Skipped(before.epoch, count, in_a_row, f"step {step}: {why}", step)
+        untold = self._tell_skips(skips)
+        _LOG.warning("snapshot of step %d skipped (%d so far): %s%s", step, count, why, untold)
 
     def _saved(self) -> None:
-        if self._skips.in_a_row:
-            self._tell_skips(replace(self._skips, in_a_row=0))
+        if self._skips.in_a_row and (untold := self._tell_skips(replace(self._skips, in_a_row=0))):
+            _LOG.warning("snapshots are made again%s", untold)
 
-    def _tell_skips(self, skips: Skipped) -> None:
+    def _tell_skips(self, skips: Skipped) -> str:
+        """What to add to a warning where the agent, and so the job's story, hears nothing of it."""
         self._skips = skips
         if self._folder is None:
-            return
+            return ""
         try:
             self._folder.put_skipped(skips)
         except OSError as error:
-            _LOG.warning("the agent cannot be told of skipped snapshots: %s", why_not(error))
+            return f"; the agent cannot be told of it: {why_not(error)}"
+        return ""
 
     # ------------------------------------------------------------ restoring
 

@@ -51,22 +51,42 @@ def client(target: Target) -> Client:
         ca = _ca(root)
         return Client(target.url, _token(root, target.url, ca), ca=ca)
     if root is None:
-        raise not_reachable(
-            "no driver is running here, and no run under ./runs is alive.",
-            "Start one: holdfast driver --state DIR (or name it: --state DIR, --driver URL)",
-        )
+        raise _nobody_here()
     url = awaited(root)
     if url is None:
         raise _without_driver(root, target)
     return Client(url, _token(root), ca=_ca(root))
 
 
+def _nobody_here() -> Stopped:
+    """Where no folder was named and nothing is alive: what was meant may be a run that is over."""
+    over = next(iter(runs()), None)
+    if over is None:
+        fix = "Start one: holdfast driver --state DIR (or name it: --state DIR, --driver URL)"
+        return not_reachable("no driver is running here, and there is no run under ./runs.", fix)
+    fix = f"{_became(over.name)} (a driver elsewhere: --state DIR, --driver URL)"
+    return not_reachable(f"no run under ./runs is alive: the newest, {over.name}, is over.", fix)
+
+
 def _without_driver(root: Path, target: Target) -> Stopped:
+    if _is_run(root):
+        meant = root.name if target.is_guessed else f"--state {root}"
+        return not_reachable(f"the run {root.name} is over.", _became(meant))
     again = "Start it again" if RunPaths(root).journal.exists() else "Start one"
-    fix = f"{again}: holdfast driver --state {root}"
-    if target.is_guessed:
-        fix = f"What became of {root.name}: holdfast status {root.name}"
-    return not_reachable(f"no driver is running on {root}.", fix)
+    return not_reachable(
+        f"no driver is running on {root}.", f"{again}: holdfast driver --state {root}"
+    )
+
+
+def _is_run(root: Path) -> bool:
+    """Whether `holdfast run` made it: its driver and nodes end with it, and are not started again
+    by hand."""
+    paths = RunPaths(root)
+    return paths.journal.exists() and paths.driver_log.exists()
+
+
+def _became(meant: str) -> str:
+    return f"What became of it: holdfast status {meant}"
 
 
 def state_folder(target: Target, *, alive: bool) -> Path | None:
@@ -118,7 +138,7 @@ def awaited(root: Path) -> str | None:
             raise not_reachable(
                 f"the driver on {root} is away and is being started again; "
                 "its nodes and their ranks run on meanwhile.",
-                f"Ask again in a moment. Its log: {root / 'driver.log'}",
+                f"Ask again in a moment. Its log: {RunPaths(root).driver_log}",
             )
         pause.wait(LOOK_S)
     return url

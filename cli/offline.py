@@ -81,7 +81,7 @@ class Recorded:
     def no_job(self) -> Stopped:
         return Stopped(
             f"{self._root} has no job: its driver ended before one had begun.",
-            fix=f"See {self._root / 'driver.log'}, or ask about another run: holdfast runs",
+            fix=f"See {RunPaths(self._root).driver_log}, or ask about another run: holdfast runs",
         )
 
     def nodes(self) -> list[dict[str, Any]]:

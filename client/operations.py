@@ -119,10 +119,16 @@ class Operations(Asks):
         )
         return told
 
-    def stop(self, job: str, *, key: str | None = None) -> models.Done:
+    def stop(
+        self, job: str, *, interrupt: bool | None = None, key: str | None = None
+    ) -> models.Done:
         """End the job: SIGTERM, its grace, SIGKILL. It stays in the list as Stopped."""
         told: models.Done = self._ask(
-            "POST", ("v1alpha1", "jobs", job, "stop"), models.Done, key=key
+            "POST",
+            ("v1alpha1", "jobs", job, "stop"),
+            models.Done,
+            query={"interrupt": interrupt},
+            key=key,
         )
         return told
 
@@ -565,10 +571,16 @@ class AsyncOperations(AsksLater):
         )
         return told
 
-    async def stop(self, job: str, *, key: str | None = None) -> models.Done:
+    async def stop(
+        self, job: str, *, interrupt: bool | None = None, key: str | None = None
+    ) -> models.Done:
         """End the job: SIGTERM, its grace, SIGKILL. It stays in the list as Stopped."""
         told: models.Done = await self._ask(
-            "POST", ("v1alpha1", "jobs", job, "stop"), models.Done, key=key
+            "POST",
+            ("v1alpha1", "jobs", job, "stop"),
+            models.Done,
+            query={"interrupt": interrupt},
+            key=key,
         )
         return told
 

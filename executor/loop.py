@@ -159,8 +159,8 @@ class Executor:
                 self._link.answer(refused)
             case do.Warm(task=task):
                 self._spawner.warm(task)
-            case do.Clear(grace_s=grace_s, rest=rest):
-                self._clear(grace_s, rest=rest)
+            case do.Clear():
+                self._clear(action)
             case do.HostRendezvous():
                 self._spawn(self._rendezvous.start(action))
             case do.StartRanks():
@@ -170,22 +170,22 @@ class Executor:
             case do.OrderAgent(order=order):
                 self._agent.order(order)
 
-    def _clear(self, grace_s: float, *, rest: bool) -> None:
+    def _clear(self, order: do.Clear) -> None:
         """Begin to end what runs; or, when that has begun with grace, end it now."""
         if self._clearing is not None and not self._clearing.done():
             self._sweep.hurry()
             return
         for task in self._tasks:
             task.cancel()
-        self._clearing = asyncio.create_task(self._cleared(grace_s, rest=rest))
+        self._clearing = asyncio.create_task(self._cleared(order))
         self._clearing.add_done_callback(self._check)
 
-    async def _cleared(self, grace_s: float, *, rest: bool) -> None:
+    async def _cleared(self, order: do.Clear) -> None:
         ranks = {pid: rank for rank, pid in self._ranks.pids.items()}
-        if not rest:
+        if not order.rest:
             self._reentry.drop()
-        self._reentry.ask(ranks if rest else ())
-        killed = await self._sweep.clear(grace_s, tuple(ranks))
+        self._reentry.ask(ranks if order.rest else ())
+        killed = await self._sweep.clear(order.grace_s, tuple(ranks), interrupt=order.interrupt)
         if await self._reentry.rested():
             await self._sweep.clear(0.0, ())
         self._ranks.cleared()

@@ -25,7 +25,7 @@ NEXT_STEP = {
     "exam": "test it",
     "move-cold": "move",
     "replace": "replace it",
-    "step-back": "older point",
+    "step-back": "other point",
     "version-before": "go back",
     "exam-all": "test all",
     "give-up": "give up",

@@ -155,6 +155,12 @@ class DiagnosticOrder(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     repeats: int = 5
 
 
+GRACEFUL = frozenset({"grace", "interrupt"})
+"""Ways to end ranks that leave them time: by SIGTERM, and as Ctrl-C in a terminal does, by SIGINT
+where they take no SIGTERM."""
+STOPS = frozenset({"kill"}) | GRACEFUL
+
+
 class Desired(Message, frozen=True):
     """All that a node should be doing for its job. Idempotent; the newest generation wins.
 
@@ -180,7 +186,7 @@ class Desired(Message, frozen=True):
     rendezvous: Rendezvous | None = None
     restore: Restore | None = None
     peer: Peer | None = None  # where copies of its ranks' snapshots go
-    stop: str = "kill"  # how to end ranks that should not be: "kill", or "grace" (SIGTERM first)
+    stop: str = "kill"  # how to end ranks that should not be, one of STOPS
     diagnostics: tuple[DiagnosticOrder, ...] = ()
     because: str = ""  # what an attempt after the first is for, if a fault, in a sentence
     save: Stored | None = None  # write this snapshot, where memory here has it, to the store

@@ -97,6 +97,11 @@ class RunPaths(msgspec.Struct, frozen=True):
         return self.root / "driver.sock"
 
     @property
+    def driver_log(self) -> Path:
+        """What the driver of a `holdfast run` writes, which starts it; others write to stderr."""
+        return self.root / "driver.log"
+
+    @property
     def user_token(self) -> Path:
         return self.root / "tokens" / "user"
 

@@ -53,11 +53,7 @@ def install() -> None:
     if not ring or current.recorder is not None:
         return
     with suppress(Exception):
-        try:
-            _install(Path(ring))
-        except OSError as error:  # no room for a ring: process-level care only
-            why = "its memory folder is full" if error.errno in _FULL else error
-            sys.stderr.write(f"holdfast: nobody watches this rank for hangs: {ring}: {why}\n")
+        _install(Path(ring))
 
 
 def _install(ring: Path) -> None:
@@ -81,7 +77,13 @@ def _install(ring: Path) -> None:
 
 def _record(ring: Path) -> None:
     rank, epoch = int(os.environ["RANK"]), int(os.environ.get("HOLDFAST_EPOCH", "0"))
-    recorder = Recorder(RingWriter(ring, rank=rank, epoch=epoch), _spans(ring, rank, epoch))
+    writer = RingWriter(ring, rank=rank, epoch=epoch, patient=True)
+    if (error := writer.lacks) is not None:  # process-level care only
+        why = "its memory folder is full" if error.errno in _FULL else error
+        sys.stderr.write(
+            f"holdfast: nobody watches this rank for hangs until there is room: {ring}: {why}\n"
+        )
+    recorder = Recorder(writer, _spans(ring, rank, epoch))
     recorder.start()
     garbage.count(recorder.ring)
     current.recorder = recorder

@@ -27,6 +27,9 @@ from holdfast.telemetry.trace.tracer import Begun, Tracer
 PULSE_S = 0.05
 """Period of the pulse: half of the daemon's sampling period, so that each sample sees it move."""
 
+SETTLE_PULSES = 100
+"""Between looks for room for a ring that has no file: 5 s. One that finds none costs two calls."""
+
 
 class Work(Protocol):
     """What of `torch.distributed.Work` is used here."""
@@ -384,6 +387,9 @@ class Recorder:
     def _beat(self) -> None:
         while not self._stop.wait(PULSE_S):
             self._pulse += 1
+            if self.ring.lacks is not None and self._pulse % SETTLE_PULSES == 0:
+                with suppress(Exception):
+                    self.ring.settle()
             self.ring.word(schema.PULSE, self._pulse)
             # A work of a destroyed group may raise anything; what is lost is one `done`.
             with suppress(Exception):

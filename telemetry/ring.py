@@ -37,25 +37,63 @@ class RingError(Exception):
     """The file is not a ring that can be read; the message says why."""
 
 
-class RingWriter:
-    """Makes a ring file and stores into it. One thread at a time for each record.
-
-    Raises `OSError` where the file cannot be made; storing raises nothing.
-    """
-
-    def __init__(self, path: Path, *, rank: int, epoch: int) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        new = beside(path)
+def _file_for(path: Path) -> tuple[mmap.mmap, Path]:
+    """Mapped, and its name until it is whole. Raises `OSError`, and leaves nothing then."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = beside(path)
+    try:
         with new.open("w+b") as file:
             # Room is taken now: a store into a mapped page that finds the disk full is a SIGBUS.
             os.posix_fallocate(file.fileno(), 0, schema.SIZE)
-            self._map = mmap.mmap(file.fileno(), schema.SIZE)
+            return mmap.mmap(file.fileno(), schema.SIZE), new
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+
+
+class RingWriter:
+    """Makes a ring file and stores into it. One thread at a time for each record.
+
+    Raises `OSError` where the file cannot be made; storing raises nothing. `patient`: without room
+    for the file it stores into memory of its own, and `settle` looks for room again.
+    """
+
+    def __init__(self, path: Path, *, rank: int, epoch: int, patient: bool = False) -> None:
+        self._path = path
+        self.lacks: OSError | None = None  # why there is no file yet
+        try:
+            memory, new = _file_for(path)
+        except OSError as error:
+            if not patient:
+                raise
+            memory, new, self.lacks = mmap.mmap(-1, schema.SIZE), None, error
+        self._store_into(memory)
         slots = (schema.GROUP_SLOTS, schema.PEER_SLOTS, schema.PHASE_SLOTS, schema.MEMBER_SLOTS)
         head = (schema.MAGIC, schema.VERSION, schema.SIZE, rank, epoch, os.getpid(), *slots)
         schema.HEADER.pack_into(self._map, 0, *head)
-        self._words = memoryview(self._map)[: schema.MEMBERS_AT].cast("Q")
-        self._members = memoryview(self._map)[schema.MEMBERS_AT : schema.SIZE].cast("I")
-        new.rename(path)
+        if new is not None:
+            new.rename(path)
+
+    def _store_into(self, memory: mmap.mmap) -> None:
+        self._map = memory
+        self._words = memoryview(memory)[: schema.MEMBERS_AT].cast("Q")
+        self._members = memoryview(memory)[schema.MEMBERS_AT : schema.SIZE].cast("I")
+
+    def settle(self) -> bool:
+        """Have a file, if there is room by now, with all that was stored so far; True if so.
+
+        What another thread stores in these microseconds may be missing until it is stored again.
+        """
+        try:
+            memory, new = _file_for(self._path)
+        except OSError as error:
+            self.lacks = error
+            return False
+        memory[:] = self._map[:]
+        self._store_into(memory)
+        new.rename(self._path)
+        self.lacks = None
+        return True
 
     def word(self, place: int, value: int) -> None:
         """Store one of the rank's words (`schema.PULSE` and so on)."""

@@ -97,7 +97,7 @@ class Run:
             if self._signals:
                 raise Interrupted
             if time.monotonic() > deadline:
-                fix = f"Its log: {self._paths.root / 'driver.log'}"
+                fix = f"Its log: {self._paths.driver_log}"
                 raise not_reachable("the driver did not come up.", fix)
             self._service.look_after()
             self._pause.wait(UP_LOOK_S)
@@ -191,8 +191,9 @@ class Run:
     def _stop_if_told(self) -> None:
         if self._stopping or not self._stop_wanted:
             return
+        where, interrupt = path("jobs", self._job, "stop"), signal.SIGINT in self._signals[:1]
         try:
-            asked = self._service.ask(lambda driver: driver.post(path("jobs", self._job, "stop")))
+            asked = self._service.ask(lambda driver: driver.post(where, interrupt=interrupt))
         except Problem as problem:
             later = problem.code == exitcodes.TRY_AGAIN
             self._stopping = not later  # refused: it has just ended by itself

@@ -119,7 +119,7 @@ DOING: dict[int | str, str] = {
     Rung.DIAGNOSE_ALL: TESTING_ALL,
     "wait": "; waiting to see whether it goes on",
     "restart": RESTARTING,
-    "step-back": "; restarting {ranks} from an older restore point",
+    "step-back": "; restarting {ranks} from another restore point",
     "version-before": "; restarting {ranks} with the version before",
     "swap": "; restarting {ranks}, two of the nodes change places",
     "move-warm": REPLACING,

@@ -19,10 +19,16 @@ from holdfast.kit.plain import visible
 from holdfast.telemetry.analysis.echoes import in_collective
 
 _MARGIN = rb"(?:\[rank\d+\]: )?[ |]*"
+_HINT = rb"(?P<hint>\. Did you mean: [^\n]*\?)?"
+"""What CPython 3.11 adds as it prints an exception, and no traceback that is asked for has."""
 
 FEW = 8
 """Ranks up to which all are named."""
 SHORT_CHARACTERS = 160
+
+
+INTERRUPTED = b"KeyboardInterrupt"
+"""One of them is enough: each rank raises it somewhere else, and none is why the run ends."""
 
 
 class Uncaught(NamedTuple):
@@ -31,6 +37,11 @@ class Uncaught(NamedTuple):
     text: bytes
     printed: re.Pattern[bytes]
     echo: str
+
+    @property
+    def key(self) -> bytes:
+        """Equal for exceptions of which the first is shown."""
+        return INTERRUPTED if self.text.endswith(INTERRUPTED + b"\n") else self.text
 
 
 class Once:
@@ -56,7 +67,8 @@ class Once:
             return b""
         self._told.add(folder)
         before, after = held[: found.start()], held[found.end() :]
-        return self.other(before) + self._first(folder, error) + self.other(after)
+        hint = found["hint"] or b""
+        return self.other(before) + self._first(folder, error, hint) + self.other(after)
 
     def rest(self, folder: Path) -> bytes:
         """What to show at the rank's end of what is held back: it has printed its exception in
@@ -97,16 +109,16 @@ class Once:
             self._lost.pop(each, None)
         return f"[{ranks}] lost a peer: {what} (whole in {log})\n".encode()
 
-    def _first(self, folder: Path, error: Uncaught) -> bytes:
+    def _first(self, folder: Path, error: Uncaught, hint: bytes = b"") -> bytes:
         if error.echo:
             self._lost[folder] = error
             return b""
-        if error.text in self._shown:
+        if error.key in self._shown:
             return b""
-        self._shown.add(error.text)
+        self._shown.add(error.key)
         self._raised.add(folder)
         self._last.append(error.text)
-        return error.text
+        return error.text.rstrip(b"\n") + hint + b"\n" if hint else error.text
 
 
 def uncaught(folder: Path) -> Uncaught | None:
@@ -133,7 +145,7 @@ def _printed(text: bytes) -> re.Pattern[bytes]:
     Inside a group the interpreter leaves out the margin of a message's later lines.
     """
     lines = [_MARGIN + re.escape(line.lstrip(b" |")) for line in text.split(b"\n")]
-    return re.compile(b"^" + b"\n".join(lines[:-1]) + b"\n", re.MULTILINE)
+    return re.compile(b"^" + b"\n".join(lines[:-1]) + _HINT + b"\n", re.MULTILINE)
 
 
 def _begun(held: bytes, text: bytes) -> int | None:

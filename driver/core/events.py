@@ -121,7 +121,9 @@ class ResumeRequested(JobRequest, frozen=True):
 
 
 class StopRequested(JobRequest, frozen=True):
-    """It is to end; what is known of it is kept."""
+    """It is to end; what is known of it is kept. `interrupt`: as by Ctrl-C in a terminal."""
+
+    interrupt: bool = False
 
 
 class DeleteRequested(JobRequest, frozen=True):

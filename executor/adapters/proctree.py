@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Collection
 from contextlib import suppress
+from pathlib import Path
 
 from holdfast.kit import procstat
 
@@ -44,6 +45,26 @@ def _parents() -> dict[int, int]:
         if all(parent in seen or not parent for parent in seen.values()):
             break
     return seen
+
+
+def interrupt(pid: int) -> bool:
+    """Send SIGINT, at which Python raises KeyboardInterrupt; False where nothing was sent, for the
+    process has a handler of SIGTERM, ignores SIGINT, or is gone.
+
+    A Python program has its own children in hand: loaders of torch that die first are an error to
+    it. Any other leads a group that is told as from a terminal, for a shell waits for its program.
+    """
+    try:
+        told = Path(f"/proc/{pid}/status").read_text()
+        program = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return False
+    masks = dict(line.split(":\t") for line in told.splitlines() if line.startswith("Sig"))
+    term, interrupt = (1 << number - 1 for number in (signal.SIGTERM, signal.SIGINT))
+    if int(masks["SigCgt"], 16) & term or int(masks["SigIgn"], 16) & interrupt:
+        return False
+    (signal_each if program.startswith("python") else signal_all)([pid], signal.SIGINT)
+    return True
 
 
 def signal_all(pids: Collection[int], number: signal.Signals) -> None:

@@ -30,9 +30,12 @@ class Sweep:
         self._busy = busy
         self._deadline = 0.0
 
-    async def clear(self, grace_s: float, leaders: Collection[int]) -> tuple[int, ...]:
-        """Return once nothing is left. SIGTERM goes to `leaders` alone, as a kubelet's does. Those
-        of them that had not ended when their grace was over are named.
+    async def clear(
+        self, grace_s: float, leaders: Collection[int], *, interrupt: bool = False
+    ) -> tuple[int, ...]:
+        """Return once nothing is left. SIGTERM goes to `leaders` alone, as a kubelet's does; with
+        `interrupt` those that have nothing to do at it get SIGINT. Those of them that had not ended
+        when their grace was over are named.
 
         The grace is theirs and ends with the last of them: what they leave behind was told nothing,
         and has nobody to work for (a loader of torch would notice that after 5 s). `busy` says that
@@ -41,7 +44,8 @@ class Sweep:
         loop = asyncio.get_running_loop()
         self._deadline = loop.time() + grace_s
         if grace_s > 0:
-            proctree.signal_each(leaders, signal.SIGTERM)
+            told = {each for each in leaders if interrupt and proctree.interrupt(each)}
+            proctree.signal_each(set(leaders) - told, signal.SIGTERM)
             proctree.signal_each(leaders, signal.SIGCONT)
         while loop.time() < self._deadline and self._may_run(leaders):
             await self._exit_or(LOOK_AGAIN_S)

@@ -32,12 +32,14 @@ class Warm(Action, frozen=True):
 class Clear(Action, frozen=True):
     """End whatever runs, children of children too. Ends as Cleared.
 
-    `grace_s` above 0 sends SIGTERM first; a later Clear with 0 cuts that short. `rest`: the same
+    `grace_s` above 0 sends SIGTERM first, with `interrupt` SIGINT to those that would not hear it;
+    a later Clear with 0 cuts that short. `rest`: the same
     program goes on in another attempt, so ranks that can begin anew in their own process are told
     to rest, and are left alone once they do.
     """
 
     grace_s: float
+    interrupt: bool = False
     rest: bool = False
 
 

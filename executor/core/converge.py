@@ -13,7 +13,7 @@ from holdfast.executor.core.care import agent_order
 from holdfast.executor.core.events import AnyEvent
 from holdfast.executor.core.fold import fold
 from holdfast.executor.core.model import TESTING, Care, Exam, Run, State, own_seats, warm_key
-from holdfast.protocol.messages import Desired, DiagnosticOrder, RankError, RankStatus
+from holdfast.protocol.messages import GRACEFUL, Desired, DiagnosticOrder, RankError, RankStatus
 
 Step = tuple[State, list[do.AnyAction]]
 
@@ -58,11 +58,15 @@ def _clear(state: State, now: float) -> Step:
     desired = state.desired
     if desired is None or not (_stale(state) or state.clearing_s is not None):
         return state, []
-    graceful = desired.stop == "grace" and desired.task is not None
+    graceful = desired.stop in GRACEFUL and desired.task is not None
     grace_s = desired.task.grace_s if graceful and desired.task else 0.0
     if state.clearing_s is not None and grace_s >= state.clearing_s:
         return state, []
-    clear = do.Clear(grace_s=grace_s, rest=not graceful and _goes_on(state))
+    clear = do.Clear(
+        grace_s=grace_s,
+        interrupt=graceful and desired.stop == "interrupt",
+        rest=not graceful and _goes_on(state),
+    )
     rests = _wanted(state) if clear.rest else None
     return replace(state, clearing_s=grace_s, rests=rests), [clear]
 
@@ -81,7 +85,7 @@ def _wanted(state: State) -> tuple[str, ...] | None:
     desired = state.desired
     if desired is None or desired.job is None or desired.task is None or desired.diagnostics:
         return None
-    return None if desired.stop == "grace" else (desired.job, *warm_key(desired.task))
+    return None if desired.stop in GRACEFUL else (desired.job, *warm_key(desired.task))
 
 
 def _stale(state: State) -> bool:

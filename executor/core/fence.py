@@ -2,7 +2,7 @@
 
 import msgspec
 
-from holdfast.protocol.messages import Desired, Refused
+from holdfast.protocol.messages import STOPS, Desired, Refused
 
 
 class Fence(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,8 +66,9 @@ def _too_old(fence: Fence, desired: Desired) -> tuple[str, str] | None:
 def _malformed(node: str, desired: Desired) -> tuple[str, str] | None:
     if desired.node != node:
         return (f"node: {desired.node!r}, but this is {node!r}", f"Send it to {desired.node!r}.")
-    if desired.stop not in ("kill", "grace"):
-        return (f"stop: {desired.stop!r} is not known", 'Send "kill" or "grace".')
+    if desired.stop not in STOPS:
+        known = ", ".join(f'"{each}"' for each in sorted(STOPS))
+        return (f"stop: {desired.stop!r} is not known", f"Send one of {known}.")
     missing = [
         name
         for name, there in (

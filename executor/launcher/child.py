@@ -4,7 +4,6 @@
 launcher to be seen: not its arguments, its main module, its environment, or its descriptors.
 """
 
-import gc
 import importlib.util
 import io
 import os
@@ -14,7 +13,7 @@ import types
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
-from holdfast.executor.launcher import naming, traces
+from holdfast.executor.launcher import interrupted, naming, traces
 from holdfast.executor.launcher.importing import evict_shadowed, user_folders
 from holdfast.executor.launcher.leaving import leave
 from holdfast.executor.launcher.orders import Program
@@ -49,18 +48,16 @@ def run(program: Program, at_start: frozenset[str]) -> None:
         sys.meta_path.insert(0, Recorder(program.record))
     if program.hooks:
         _install_hooks()
+    interrupted.not_dropped()
     ended: BaseException | None = None
     try:
         _execute(program, at_start)
-    except KeyboardInterrupt:
-        gc.unfreeze()  # this end is Python's own; nanobind would report what is frozen as leaked
-        raise
     except SystemExit as stop:
         ended = stop
     except BaseException as error:  # noqa: BLE001 - the end of the line: printed as python does
         traces.strip(error)
         sys.excepthook(type(error), error, error.__traceback__)
-        ended = SystemExit(1)
+        ended = KeyboardInterrupt() if isinstance(error, KeyboardInterrupt) else SystemExit(1)
     if program.hooks:
         _is_seen_to_end()
     leave(ended)

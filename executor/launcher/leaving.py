@@ -10,6 +10,7 @@ import contextlib
 import gc
 import io
 import os
+import signal
 import sys
 import threading
 import weakref
@@ -19,8 +20,9 @@ from typing import Any, NoReturn
 
 
 def leave(ended: BaseException | None) -> NoReturn:
-    """End this process as Python would after `ended`: None, `SystemExit` or what was printed."""
-    code = _code(ended)
+    """End this process as Python would after `ended`: None, `SystemExit` or what was printed. It
+    dies of the signal where it was interrupted."""
+    code, interrupted = _code(ended), isinstance(ended, KeyboardInterrupt)
     if ended is not None:
         ended.__traceback__ = ended.__context__ = None  # their frames hold the globals
     threading._shutdown()  # type: ignore[attr-defined]  # joins threads, as the interpreter does
@@ -28,6 +30,9 @@ def leave(ended: BaseException | None) -> NoReturn:
     _flush_files()  # a finalizer may close the file below a buffer that is not written yet
     _drop_globals()
     _flush_files()
+    if interrupted:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
     os._exit(code)
 
 

@@ -10,7 +10,14 @@ from holdfast.lab.simulator.machines import ExamLie, Machine
 from holdfast.lab.simulator.training import Run, start_of
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
-from holdfast.protocol.messages import Desired, DiagnosticResult, RankStatus, Rendezvous, Stored
+from holdfast.protocol.messages import (
+    GRACEFUL,
+    Desired,
+    DiagnosticResult,
+    RankStatus,
+    Rendezvous,
+    Stored,
+)
 
 FIRST_PORT = 20_000
 LOOK_AGAIN_S = 5.0
@@ -66,7 +73,7 @@ class Executor:
             self.machine.memory.pop(desired.forget_job, None)
         delay_s = self.world.delay(self.machine.name, "obeys")
         if self.run is not None and not self._keeps(self.run, desired):
-            grace = desired.stop == "grace"
+            grace = desired.stop in GRACEFUL
             delay_s += 0.5 if grace else 0.01
             if self.machine.unkillable:
                 return

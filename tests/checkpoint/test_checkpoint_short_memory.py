@@ -175,8 +175,11 @@ say(began=began, saved=[*saved, save(2, 2)], offered=offered())
 """
     said, log = on_a_small_tmpfs(tmp_path, 5, script)
     assert said == {"began": None, "saved": [[False], [True]], "offered": [2]}, log
-    for what in ("no slots are made before they are needed", "cannot be told of skipped snapshots"):
+    for what in ("no slots are made before they are needed", "the agent cannot be told of it"):
         assert f"{what}: the node's memory folder is full" in log
+    (skipped,) = [line for line in log.splitlines() if "step 1" in line]
+    assert "skipped (1 so far)" in skipped, "one warning for one save"
+    assert "snapshots are made again" not in log, "the agent heard of that"
     words = [rule.pattern for rule in DEFAULT_RULES.values()]
     assert not [word for word in words if re.search(word, log)], "that is no fault of the script's"
 

@@ -46,7 +46,8 @@ def test_every_run_that_is_listed_can_be_asked_about(shell: Shell) -> None:
     names_both(shell, older, newest)
     stopped = shell.asked("stop", older)
     assert stopped.returncode == exitcodes.UNAVAILABLE
-    assert f"What became of {older}: holdfast status {older}" in stopped.stderr
+    assert f"the run {older} is over." in stopped.stderr
+    assert f"What became of it: holdfast status {older}" in stopped.stderr
 
 
 def test_also_while_another_one_runs(shell: Shell) -> None:

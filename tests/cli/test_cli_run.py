@@ -132,6 +132,37 @@ def forever(shell: Shell, ranks: int = 2) -> "subprocess.Popen[str]":
     return process
 
 
+DEAF = """import signal
+for each in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(each, signal.SIG_IGN)
+"""
+SAVES = """import os, time
+try:
+    open(f"rank-{os.environ['RANK']}", "w").close()
+    time.sleep(1000)
+except KeyboardInterrupt:
+    print("saves", os.environ["RANK"])
+    raise
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "saves"), [(signal.SIGINT, 2), (signal.SIGTERM, 0)], ids=["Ctrl-C", "kill"]
+)
+def test_ctrl_c_raises_keyboard_interrupt_in_each_rank_and_a_kill_does_not(
+    shell: Shell, number: signal.Signals, saves: int
+) -> None:
+    shell.script("saves.py", SAVES)
+    process = shell.start("run", "-n", "2", "saves.py")
+    eventually(lambda: len(list(shell.folder.glob("rank-*"))) == 2)
+    process.send_signal(number)
+    said, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 128 + number
+    assert said.count("saves") == saves
+    assert errors.count("KeyboardInterrupt") == bool(saves), "one traceback is enough"
+    assert "fault" not in errors.replace("no fault", "")
+
+
 def test_ctrl_c_stops_the_job_and_takes_everything_down(shell: Shell) -> None:
     process = forever(shell)
     process.send_signal(signal.SIGINT)
@@ -143,8 +174,7 @@ def test_ctrl_c_stops_the_job_and_takes_everything_down(shell: Shell) -> None:
 
 
 def test_a_second_ctrl_c_kills_what_ignores_the_first(shell: Shell) -> None:
-    stubborn = "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + FOREVER
-    shell.script("stubborn.py", stubborn)
+    shell.script("stubborn.py", DEAF + FOREVER)
     process = shell.start("run", "stubborn.py")
     eventually(lambda: (shell.folder / "rank-0").exists())
     process.send_signal(signal.SIGINT)
@@ -206,13 +236,12 @@ def test_a_driver_that_was_killed_is_named_while_it_runs_and_at_the_end(shell: S
 
 
 def test_ranks_that_do_not_hear_sigterm_are_named_once_they_were_killed(shell: Shell) -> None:
-    deaf = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
-    shell.script("deaf.py", deaf + FOREVER)
+    shell.script("deaf.py", DEAF + FOREVER)
     process = shell.start("run", "-n", "2", "--grace", "0.5", "deaf.py")
     for rank in ("rank-0", "rank-1"):
         eventually((shell.folder / rank).exists)
     process.send_signal(signal.SIGINT)
-    how = "ranks 0, 1 were killed, for they ran on 0.5 s after SIGTERM"
+    how = "ranks 0, 1 were killed, for they ran on 0.5 s after Ctrl-C"
     heard(process, f"stopped: {how}. (no fault, ")
     assert process.wait(DEADLINE_S) == 130
     assert f"is stopped: {how}" in shell.asked("why").stdout

@@ -30,6 +30,28 @@ def test_a_driver_that_does_not_run_comes_with_what_to_do(tmp_path: Path) -> Non
     assert again.value.fix == f"Start it again: holdfast driver --state {tmp_path}"
 
 
+def test_of_a_run_that_is_over_it_is_said_what_can_be_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HOLDFAST_STATE", raising=False)
+    with pytest.raises(Stopped, match="there is no run under"):
+        find.client(find.Target())
+    over = RunPaths(find.RUNS / "train-1a2b")
+    over.root.mkdir(parents=True)
+    for path in (over.journal, over.driver_log):
+        path.touch()
+    for target, meant in (
+        (find.Target(), "train-1a2b (a driver elsewhere: --state DIR, --driver URL)"),
+        (find.Target(job="train-1a2b"), "train-1a2b"),
+        (find.Target(state=over.root), f"--state {over.root}"),
+    ):
+        with pytest.raises(Stopped, match="train-1a2b") as stopped:
+            find.client(target)
+        assert stopped.value.sentence.endswith(" is over.")
+        assert stopped.value.fix == f"What became of it: holdfast status {meant}"
+
+
 @pytest.mark.parametrize(
     ("why", "told"),
     [

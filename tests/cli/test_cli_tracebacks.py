@@ -208,3 +208,14 @@ def test_an_exception_that_says_nothing_is_told_by_its_name(tmp_path: Path) -> N
     raised(tmp_path, "raise MemoryError")
     error = json.loads((tmp_path / "error.json").read_text())
     assert error["message"]["message"] == "MemoryError"
+
+
+@pytest.mark.parametrize("code", ["prnt('x')", "import sys\nsys.exitt"], ids=["name", "attribute"])
+def test_what_python_adds_as_a_hint_is_no_other_exception(tmp_path: Path, code: str) -> None:
+    folder = tmp_path / "rank_0"
+    text = raised(folder, code)
+    once = Once()
+    shown = once.take(folder, text)
+    assert shown == text
+    told = json.loads((folder / "error.json").read_text())["message"]["extraInfo"]["py_callstack"]
+    assert once.ended_in(told), "it is not told a second time"

@@ -1,5 +1,6 @@
 """What people are told: refusals, stories, the page of a job's life; and what parking means."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from holdfast.driver.core import events as e
 from holdfast.driver.core.events import Plan
 from holdfast.driver.core.handlers.parking import leave_alone
 from holdfast.driver.core.state.edges import TRANSITIONS, IllegalTransition, check_job
-from holdfast.driver.core.state.model import FINISHED, Phase
+from holdfast.driver.core.state.model import FINISHED, Phase, Timer
 from holdfast.driver.core.turn import Subject
 from holdfast.driver.formats.encode import decode, encode
 from holdfast.driver.people.admission import refuse
@@ -234,6 +235,17 @@ def test_a_second_recovery_of_an_incident_tells_of_its_own_start_alone(training)
 
 
 @pytest.mark.parametrize(
+    ("interrupt", "told"), [(False, "grace"), (True, "interrupt")], ids=["asked", "Ctrl-C"]
+)
+def test_how_ranks_end_is_told_until_the_job_is_over(training, interrupt: bool, told: str) -> None:
+    life = training()
+    life.do(e.StopRequested(job="job", interrupt=interrupt))
+    assert {life.told(node).stop for node in ("n0", "n1")} == {told}
+    grace_s = life.job.plan.grace_s
+    assert life.job.timers[Timer.QUIET] == life.now + life.policy.quiet_s + grace_s
+
+
+@pytest.mark.parametrize(
     ("asked", "killed", "said"),
     [
         (e.StopRequested, {}, "job is stopped"),
@@ -248,13 +260,18 @@ def test_a_second_recovery_of_an_incident_tells_of_its_own_start_alone(training)
             "job is stopped: ranks 0, 1 were killed, for they ran on 30 s after SIGTERM",
         ),
         (
+            partial(e.StopRequested, interrupt=True),
+            {"n0": (0,)},
+            "job is stopped: rank 0 was killed, for it ran on 30 s after Ctrl-C",
+        ),
+        (
             e.SuspendRequested,
             {"n0": tuple(range(10))},
             "job is suspended and has given its nodes back: ranks 0, 1, 2, 3, 4, 5, 6, 7 and 2 "
             "more were killed, for they ran on 30 s after SIGTERM",
         ),
     ],
-    ids=["none", "one", "two nodes", "many"],
+    ids=["none", "one", "two nodes", "interrupted", "many"],
 )
 def test_ranks_that_ran_on_after_sigterm_are_named(training, asked, killed, said) -> None:
     life = training()

@@ -276,6 +276,14 @@ def test_what_an_agent_said_does_not_outlive_the_last_one() -> None:
     assert world.seen.store_error == "no checkpoint agent: it died (signal 9)"
 
 
+def test_a_stop_by_ctrl_c_has_its_grace_and_is_told_as_such() -> None:
+    world = running()
+    (_, clear) = world.want(desired(2, 2, stop="interrupt"))
+    assert clear == do.Clear(grace_s=7, interrupt=True)
+    (_, hurry) = world.want(desired(3, 2))
+    assert hurry == do.Clear(grace_s=0)
+
+
 def test_grace_is_cut_short_when_the_driver_wants_a_kill() -> None:
     world = running()
     (_, clear) = world.want(desired(2, 2, stop="grace"))
@@ -291,6 +299,7 @@ def test_grace_is_cut_short_when_the_driver_wants_a_kill() -> None:
     [
         pytest.param({}, True, id="the same program, in another attempt"),
         pytest.param({"stop": "grace"}, False, id="suspended"),
+        pytest.param({"stop": "interrupt"}, False, id="stopped by Ctrl-C"),
         pytest.param({"task": replace(TASK, env={"LR": "1"})}, False, id="another version"),
         pytest.param({"job": "other"}, False, id="another job"),
         pytest.param(

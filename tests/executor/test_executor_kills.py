@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -177,6 +178,111 @@ async def test_a_rank_that_is_asked_to_stop_can_save_first(node: Any) -> None:
     await node.want(task, stop="grace")
     await quiet(node)
     assert node.output(epoch=epoch).endswith("saved\n")
+
+
+INTERRUPTED = """
+import atexit, signal, time
+atexit.register(print, "atexit", flush=True)
+try:
+    print("up", flush=True)
+    time.sleep(1000)
+except KeyboardInterrupt:
+    print("saved", flush=True)
+    raise
+finally:
+    print("finally", flush=True)
+"""
+IGNORES = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+
+
+async def test_ctrl_c_is_an_interruption_as_from_a_terminal(node: Any) -> None:
+    task = node.python(INTERRUPTED, grace_s=600)
+    await node.launch(task, ranks=2)
+    await eventually_async(lambda: all("up" in node.output(rank) for rank in (0, 1)))
+    epoch = node.epoch
+    await node.want(task, stop="interrupt")
+    await quiet(node)
+    for rank in (0, 1):
+        assert node.output(rank, epoch=epoch) == "up\nsaved\nfinally\natexit\n"
+    assert node.driver.seen.killed == (), "each ended by itself"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        pytest.param(POLITE, "up\nsaved\n", id="a handler of SIGTERM is called"),
+        pytest.param(IGNORES + INTERRUPTED, "up\n", id="a rank that ignores SIGINT ends as ever"),
+    ],
+)
+async def test_ctrl_c_is_sigterm_for_whom_sigint_is_nothing(
+    node: Any, script: str, said: str
+) -> None:
+    task = node.python(script, grace_s=600)
+    await node.launch(task, ranks=1)
+    await eventually_async(lambda: "up" in node.output())
+    epoch = node.epoch
+    await node.want(task, stop="interrupt")
+    await quiet(node)
+    assert node.output(epoch=epoch) == said
+
+
+DROPPED = """
+import time
+class Held:
+    def __del__(self):
+        print("up", flush=True)
+        time.sleep(1000)
+try:
+    Held()
+    time.sleep(1000)
+except KeyboardInterrupt:
+    print("saved", flush=True)
+"""
+
+
+async def test_ctrl_c_that_python_drops_in_a_destructor_comes_again(node: Any) -> None:
+    task = node.python(DROPPED, grace_s=600)
+    await node.launch(task, ranks=1)
+    await eventually_async(lambda: "up" in node.output())
+    epoch = node.epoch
+    await node.want(task, stop="interrupt")
+    await quiet(node)
+    assert node.output(epoch=epoch) == "up\nsaved\n"
+
+
+LOADED = """
+import subprocess, sys
+worker = subprocess.Popen([sys.executable, "-c", "print('up', flush=True); input()"],
+    stdin=subprocess.PIPE)
+try:
+    worker.wait()
+except KeyboardInterrupt:
+    print("its worker", worker.poll(), flush=True)
+"""
+
+
+async def test_ctrl_c_leaves_the_workers_of_a_python_rank_to_it(node: Any) -> None:
+    """A loader's worker that dies first is an error to the rank, and no interruption."""
+    task = node.python(LOADED, grace_s=600)
+    await node.launch(task, ranks=1)
+    await eventually_async(lambda: "up" in node.output())
+    epoch = node.epoch
+    await node.want(task, stop="interrupt")
+    await quiet(node)
+    assert node.output(epoch=epoch) == "up\nits worker None\n"
+
+
+async def test_ctrl_c_reaches_what_a_shell_has_started_as_well(node: Any) -> None:
+    """A shell waits for its program, and would wait for ever."""
+    script = node.folder / "below.py"
+    script.write_text(INTERRUPTED)
+    task = node.task("sh", "-c", f"{sys.executable} {script}; echo over", grace_s=600)
+    await node.launch(task, ranks=1)
+    await eventually_async(lambda: "up" in node.output())
+    epoch = node.epoch
+    await node.want(task, stop="interrupt")
+    await quiet(node)
+    assert node.output(epoch=epoch).startswith("up\nsaved\nfinally\n")
 
 
 TORCH = """

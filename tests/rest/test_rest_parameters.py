@@ -60,6 +60,20 @@ async def test_all_that_is_wrong_with_a_query_comes_at_once(driver: Driver) -> N
     assert len(told) == 5
 
 
+async def test_what_takes_one_value_is_not_given_twice(driver: Driver) -> None:
+    answer = await driver.http.get(f"{PREFIX}/jobs?limit=1&limit=2&continue=a&continue=a")
+    assert answer.status_code == 422
+    told = {each["field"]: (each["value"], each["fix"]) for each in answer.json()["errors"]}
+    assert told == {
+        "limit": ('["1","2"]', "Give it once."),
+        "continue": ('["a","a"]', "Give it once."),
+    }
+    answer = await driver.http.get(f"{PREFIX}/events?job=a&job=b")
+    assert [each["field"] for each in answer.json()["errors"]] == ["job"]
+    answer = await driver.http.get(f"{PREFIX}/jobs?phase=Running&phase=Failed")
+    assert answer.status_code == 200, "of these each is meant"
+
+
 async def test_what_is_wrong_in_the_path_comes_with_it(driver: Driver) -> None:
     answer = await driver.http.get(f"{PREFIX}/incidents/x?colour=red")
     assert {each["field"] for each in answer.json()["errors"]} == {"number", "colour"}

@@ -179,19 +179,23 @@ def test_torch_may_come_after_the_hooks_and_children_are_not_the_rank(tmp_path: 
     assert (seen.step, seen.groups[0].enqueued, seen.groups[0].kind) == (1, 1, "barrier")
 
 
-def test_no_room_for_a_ring_leaves_the_script_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from holdfast.telemetry import current, hooks, phase, step
+ROOMLESS = """
+from holdfast.telemetry import current, hooks, phase, step
+hooks.install()
+step(1, loss=0.5, tokens=10)
+with phase("forward"):
+    pass
+assert current.recorder.ring.lacks is not None
+print("done")
+"""
 
+
+def test_no_room_for_a_ring_leaves_the_script_alone(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    monkeypatch.setenv("HOLDFAST_RING", str(tmp_path / "file" / "r.ring"))
-    monkeypatch.setenv("RANK", "0")
-    hooks.install()
-    assert current.recorder is None
-    step(1, loss=0.5, tokens=10)
-    with phase("forward"):
-        pass
+    told = {"HOLDFAST_RING": str(tmp_path / "file" / "r.ring"), "RANK": "0"}
+    words = [sys.executable, "-c", ROOMLESS]
+    done = subprocess.run(words, env={**os.environ, **told}, capture_output=True, text=True)
+    assert done.stdout == "done\n", done.stderr
 
 
 HELD_UP = """

@@ -1,5 +1,6 @@
 """The ring under a real writer that is killed at any moment, and files that are no ring."""
 
+import errno
 import math
 import os
 import random
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import eventually
 
 from holdfast.protocol.messages import BadLoss
 from holdfast.telemetry import schema
@@ -325,5 +327,48 @@ def test_a_rank_without_room_for_its_ring_says_so_and_goes_on(tmp_path):
     full = {**os.environ, "HOLDFAST_RING": str(tmp_path / "full" / "ring"), "RANK": "0"}
     words = [sys.executable, "-c", "from holdfast.telemetry import hooks; hooks.install()"]
     done = subprocess.run(words, env=full, capture_output=True, text=True, check=True)
-    assert done.stderr.startswith("holdfast: nobody watches this rank for hangs: ")
+    said = "holdfast: nobody watches this rank for hangs until there is room: "
+    assert done.stderr.startswith(said)
     assert "File exists" in done.stderr
+
+
+def test_a_ring_has_its_file_once_there_is_room_with_what_was_stored_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def is_full(*_of: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "r.ring"
+    with monkeypatch.context() as full:
+        full.setattr(os, "posix_fallocate", is_full)
+        with pytest.raises(OSError, match="No space left"):
+            RingWriter(path, rank=3, epoch=7)
+        ring = RingWriter(path, rank=3, epoch=7, patient=True)
+        ring.state(5, 0, 0.5, 0)
+        assert not ring.settle()
+        assert ring.lacks is not None
+        assert [*tmp_path.iterdir()] == [], "what was begun of it is gone"
+    assert ring.settle()
+    assert ring.lacks is None
+    reader = RingReader(path)
+    seen = reader.read()
+    assert (seen.step, seen.loss) == (5, 0.5)
+    ring.state(6, 0, 0.25, 0)
+    assert reader.read().step == 6, "it stores into the file from now on"
+
+
+def test_a_rank_looks_for_room_for_its_ring_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.telemetry.recorder.SETTLE_PULSES", 1)
+    (tmp_path / "full").touch()
+    path = tmp_path / "full" / "r.ring"
+    recorder = Recorder(RingWriter(path, rank=0, epoch=1, patient=True))
+    recorder.start()
+    try:
+        recorder.stepped()
+        (tmp_path / "full").unlink()
+        eventually(path.exists, "the ring has its file")
+        assert RingReader(path).read().step == 1
+    finally:
+        recorder.stop()

@@ -16,6 +16,7 @@ RECORDED = Path(__file__).with_name("examples.json")
 
 PARAMETERS: dict[str, Any] = {
     "from_step": 0,
+    "interrupt": True,
     "job": "speech-7b",
     "node": "node-4",
     "number": 1,

@@ -10,8 +10,8 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from holdfast.driver.adapters.page import safety
 from holdfast.driver.adapters.rest import naming
-from holdfast.driver.adapters.rest.parameters import NoParameters
-from holdfast.driver.adapters.rest.problems import not_found, which
+from holdfast.driver.adapters.rest.parameters import NoParameters, given_twice
+from holdfast.driver.adapters.rest.problems import Problem, not_found, which
 from holdfast.driver.adapters.rest.rights import RIGHTS
 from holdfast.driver.people.access import NotAllowed, NotThere, Right, no_token
 from holdfast.driver.people.control import Control
@@ -40,7 +40,8 @@ Caller = Annotated[str, Depends(caller)]
 
 
 async def person(request: Request, token: Caller) -> None:
-    """Raises `Rebuff` or `Problem` unless whoever asks may have what this route gives.
+    """Raises `Rebuff` or `Problem` unless whoever asks may have what this route gives. A query
+    that says two things of one is a `Problem`, too.
 
     From here on the job in its path is the one that is meant.
     """
@@ -52,6 +53,8 @@ async def person(request: Request, token: Caller) -> None:
     else:
         asked = request.query_params
         await control.people.check(token, right, asked.get("job") or asked.get("name") or "")
+    if twice := given_twice(request.query_params.multi_items()):
+        raise Problem(422, "the query is not right.", errors=twice)
 
 
 async def meant(control: Control, token: str, right: Right, name: str) -> str:

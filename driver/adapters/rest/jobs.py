@@ -14,7 +14,7 @@ from holdfast.driver.adapters.rest.body import read_json
 from holdfast.driver.adapters.rest.guard import NO_PARAMETERS, PREFIX, Caller, Driver, person
 from holdfast.driver.adapters.rest.nodes import PERSON, none_there
 from holdfast.driver.adapters.rest.paging import DEFAULT_LIMIT, MAX_LIMIT, page
-from holdfast.driver.adapters.rest.parameters import JobFilter, ResumeParameters
+from holdfast.driver.adapters.rest.parameters import JobFilter, ResumeParameters, StopParameters
 from holdfast.driver.adapters.rest.problems import not_found
 from holdfast.driver.adapters.rest.views import JobList, JobView, job_view
 from holdfast.driver.core import events
@@ -139,10 +139,16 @@ async def resume(
     return await _about(control, event, key, asked.from_step)
 
 
-@router.post("/{job}/stop", status_code=202, dependencies=[NO_PARAMETERS])
-async def stop(job: str, control: Driver, key: IdempotencyKey = None) -> Done:
+@router.post("/{job}/stop", status_code=202)
+async def stop(
+    job: str,
+    control: Driver,
+    asked: Annotated[StopParameters, Query()],
+    key: IdempotencyKey = None,
+) -> Done:
     """End the job: SIGTERM, its grace, SIGKILL. It stays in the list as Stopped."""
-    return await _about(control, events.StopRequested(job=job, by=PERSON), key)
+    event = events.StopRequested(job=job, by=PERSON, interrupt=asked.interrupt)
+    return await _about(control, event, key)
 
 
 @router.delete("/{job}", status_code=202, dependencies=[NO_PARAMETERS])

@@ -4,14 +4,16 @@ Used by the routes, and by the command line where no driver runs. What an operat
 refused with whatever else is wrong, and never passed over: a misspelt filter would show too much.
 """
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Annotated
+from typing import Annotated, get_origin
 
 import msgspec
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from holdfast.driver.adapters.rest.naming import last
 from holdfast.driver.core.state.model import Job, Phase
+from holdfast.protocol.mistakes import Mistake, shown
 from holdfast.protocol.specmodel import sentence
 
 MAX_SEQUENCE = 2**63 - 1
@@ -24,6 +26,27 @@ class Parameters(BaseModel):
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def given_twice(given: Iterable[tuple[str, str]]) -> list[Mistake]:
+    """Of a query, what takes one value and was given several: one of them would win in silence."""
+    values: dict[str, list[str]] = {}
+    for name, value in given:
+        values.setdefault(name, []).append(value)
+    names = _taking_one(Parameters)
+    return [
+        Mistake(field=name, value=shown(several), why="it takes one value.", fix="Give it once.")
+        for name, several in values.items()
+        if len(several) > 1 and name in names
+    ]
+
+
+def _taking_one(model: type[BaseModel]) -> set[str]:
+    """Of all operations: a name means the same for each."""
+    fields = model.model_fields.items()
+    one = ((name, each) for name, each in fields if get_origin(each.annotation) is not list)
+    own = {each.alias or name for name, each in one}
+    return own.union(*map(_taking_one, model.__subclasses__()))
 
 
 class NoParameters(Parameters):
@@ -71,6 +94,16 @@ class ResumeParameters(Parameters):
         description="Begin there, whatever its store has or had: a step that is found, or 0 for "
         "the beginning. Of a job that waits to learn which checkpoints its store has, is "
         "suspended, or has yet to begin.",
+    )
+
+
+class StopParameters(Parameters):
+    """How the ranks of a job are to end."""
+
+    interrupt: bool = Field(
+        default=False,
+        description="As Ctrl-C in a terminal: ranks that have nothing to do at SIGTERM get SIGINT, "
+        "at which Python raises KeyboardInterrupt.",
     )
 
 

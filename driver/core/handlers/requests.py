@@ -115,7 +115,8 @@ def _grant(turn: Turn, event: e.ResumeRequested) -> None:
 
 
 def on_stop(turn: Turn, event: e.StopRequested) -> None:
-    _stop(turn, event.job, Wanted.STOP, f"{event.who} wants {event.job} stopped")
+    stop = "interrupt" if event.interrupt else "grace"
+    _stop(turn, event.job, Wanted.STOP, f"{event.who} wants {event.job} stopped", stop)
 
 
 def on_left(turn: Turn, event: e.RanksLeft) -> None:
@@ -189,7 +190,7 @@ def on_maintain(turn: Turn, event: e.NodeMaintainRequested) -> None:
     off_the_job.make_way(turn, event.node)
 
 
-def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str) -> None:
+def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str, stop: str = "grace") -> None:
     job = turn.jobs.get(name)
     if job is None or job.finished or job.wanted is wanted:
         return
@@ -198,16 +199,16 @@ def _stop(turn: Turn, name: str, wanted: Wanted, sentence: str) -> None:
     if job.parked:
         finish.stop(turn, name)
     elif job.wanted is Wanted.RUN:
-        _wind_down(turn, job)
+        _wind_down(turn, job, stop)
 
 
-def _wind_down(turn: Turn, job: Job) -> None:
+def _wind_down(turn: Turn, job: Job, stop: str = "grace") -> None:
     """End what runs, with grace; where nothing runs, what is under way ends by itself."""
     if job.phase in finish.BEFORE_RANKS or job.phase is Phase.SUSPENDING:
         return
     turn.move(job.name, Phase.SUSPENDING)
     if job.seated:
-        open_epoch(turn, job.name, stop="grace")
+        open_epoch(turn, job.name, stop=stop)
 
 
 def _meets(plan: e.Plan) -> str:

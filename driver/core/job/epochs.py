@@ -18,6 +18,7 @@ from holdfast.driver.core.state.model import Attempt, Job, Tally, Timer
 from holdfast.driver.core.state.node import Awaited
 from holdfast.driver.core.state.restore_point import Choice
 from holdfast.driver.core.turn import Turn
+from holdfast.protocol.messages import GRACEFUL
 
 LOOK_AGAIN_S = 5.0
 """Until a store that could not be read is looked at again, at first; then as long as it was waited
@@ -67,7 +68,7 @@ def open_epoch(turn: Turn, name: str, *, stop: str = "kill") -> None:
         exam=None,
     )
     turn.drop_timers(name, *PER_EPOCH)
-    grace_s = job.plan.grace_s if stop == "grace" else 0.0
+    grace_s = job.plan.grace_s if stop in GRACEFUL else 0.0
     turn.set_timer(name, Timer.QUIET, turn.policy.quiet_s + grace_s)
 
 

@@ -66,7 +66,8 @@ def _killed(turn: Turn, name: str) -> str:
     more = f" and {len(killed) - TOLD_RANKS:,} more" if len(killed) > TOLD_RANKS else ""
     named = f"rank{'s' * many} {', '.join(map(str, killed[:TOLD_RANKS]))}{more}"
     were, they = ("were", "they") if many else ("was", "it")
-    return f": {named} {were} killed, for {they} ran on {job.plan.grace_s:g} s after SIGTERM"
+    told = "Ctrl-C" if job.stop == "interrupt" else "SIGTERM"
+    return f": {named} {were} killed, for {they} ran on {job.plan.grace_s:g} s after {told}"
 
 
 def _save_and_end(turn: Turn, name: str, phase: Phase) -> None:

@@ -190,7 +190,7 @@ ACTS = {
     Act.EXAM: How(Rung.DIAGNOSE, "test the node and its neighbours", _exam),
     Act.MOVE_COLD: How(Rung.REPLACE, "try its place on another node", _move_cold),
     Act.REPLACE: How(Rung.REPLACE, "replace the node", _replace),
-    Act.STEP_BACK: How(Rung.IN_PLACE, "start from an older restore point", _step_back),
+    Act.STEP_BACK: How(Rung.IN_PLACE, "start from another restore point", _step_back),
     Act.VERSION_BEFORE: How(Rung.IN_PLACE, "run the version before", _version_before),
     Act.EXAM_ALL: How(Rung.DIAGNOSE_ALL, "test every node of the job", _exam_all),
 }

@@ -11,7 +11,7 @@ from holdfast.driver.core.attempt.tally import exits_of
 from holdfast.driver.core.evidence import book, case, same
 from holdfast.driver.core.evidence.case import Case, Ways
 from holdfast.driver.core.evidence.same import Rate
-from holdfast.driver.core.faults import bad_loss, root_cause
+from holdfast.driver.core.faults import bad_loss, never_began, root_cause
 from holdfast.driver.core.faults.fault import STANDSTILLS, class_of, from_memory, site_of
 from holdfast.driver.core.job import candidates, eviction, move_on_suspicion
 from holdfast.driver.core.recovery import budget
@@ -163,12 +163,16 @@ def _hopeless(turn: Turn, job: Job, fault: Fault) -> str:
         return "it cannot be started"
     if ended and version_before(job) is None and root_cause.misfits(ended):
         return "another restart would not help"
+    why = _unread(job, fault) or (never_began.why(job, ended, turn.now) if ended else "")
+    return f"{why}: another restart would not help" if why else ""
+
+
+def _unread(job: Job, fault: Fault) -> str:
     end = fault.signature
     if end is None or not end.unread or job.attempt > 1 or job.best_step:
         return ""
     ran = ends.ran(fault.traceback)
-    why = "Python cannot read what it imports" if ran else "No line of the script ran"
-    return f"{why}: another restart would not help"
+    return "Python cannot read what it imports" if ran else "No line of the script ran"
 
 
 def _said_of_it(job: Job) -> Fact | None:

@@ -48,7 +48,7 @@ class Act(StrEnum):
     EXAM = "exam"
     MOVE_COLD = "move-cold"
     REPLACE = "replace"
-    STEP_BACK = "step-back"  # start from an older restore point
+    STEP_BACK = "step-back"  # start from another restore point: an older one, or a copy
     VERSION_BEFORE = "version-before"
     EXAM_ALL = "exam-all"
     GIVE_UP = "give-up"
