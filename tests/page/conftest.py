@@ -87,7 +87,7 @@ def context(browser: "Browser") -> "Iterator[BrowserContext]":
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
     folder: Path = tmp_path_factory.mktemp("page")
-    with shell_in(folder) as shell:
+    with shell_in(folder, warm=True) as shell:
         shell.script("train.py", TRAIN)
         running = shell.start("run", "-n", "1", "--nodes", "2", "--standbys", "1", "train.py")
         url = re.search(r"page (\S+)", heard(running, "?code="))
