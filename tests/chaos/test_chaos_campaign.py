@@ -238,7 +238,7 @@ from holdfast.lab.chaos.main import run
 from holdfast.lab.chaos.scenario import Shape
 from holdfast.lab.chaos.scenarios import named
 on_one = replace(named("rank-killed"), shape=Shape(nodes=1, standbys=0))
-sys.exit(run([on_one], as_json=True, seed=1, steps=15, folder=Path(sys.argv[1]),
+sys.exit(run([on_one], as_json=True, seed=1, steps=30, folder=Path(sys.argv[1]),
              runs=9, into=Path(sys.argv[2])))
 """
 
