@@ -8,7 +8,7 @@ DRIVER_VENV := .venv-driver
 DRIVER_STAMP := $(DRIVER_VENV)/.ready
 # More workers than cores: tests wait. Those of a file share what they start, but for the driver's.
 PYTEST := -m pytest -n 4 --dist loadfile --no-loadscope-reorder
-# Of all files a worker knows the tests after 5.7 s, of these after 3.7.
+# Of all files a worker knows the tests after 5.9 s, of these after 3.7.
 ON_KUBERNETES = $(sort $(shell grep -rl --include='test_*.py' 'mark\.kubernetes' tests))
 PYTEST_DRIVER := -m pytest -n 4 --dist worksteal
 

@@ -23,7 +23,11 @@ class Supervised:
         self._looking = threading.Lock()
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._look_after, name="lab-supervisor", daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:  # a Ctrl-C, while it begins: nobody has us yet, to end them
+            self.end()
+            raise
 
     def leave(self, name: str) -> None:
         """Look after it no more: once it has ended, it stays so."""
@@ -32,17 +36,22 @@ class Supervised:
 
     def end(self) -> None:
         """Let all of them end, with everything that they started."""
-        self._ending.set()
-        self._thread.join()
+        with self._looking:
+            self._ending.set()
+        if self._thread.is_alive():
+            self._thread.join()
         end_all(list(self.children.values()), self._lifeline)
 
     def _look_after(self) -> None:
         while not self._ending.is_set():
             try:
-                with self._looking:
-                    for name in self.children.keys() - self._left:
-                        self.children[name].look_after(time.monotonic())
+                self._look()
             except DoesNotStayUp as failure:
                 self.failure = failure
                 return
             self._ending.wait(LOOK_S)
+
+    def _look(self) -> None:
+        with self._looking:
+            for name in () if self._ending.is_set() else self.children.keys() - self._left:
+                self.children[name].look_after(time.monotonic())

@@ -10,13 +10,16 @@ import pytest
 import structlog
 import warm_runs
 from costs import Costs
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from holdfast.diagnostics.registry import only
 from holdfast.kit import garbage
 
 settings.register_profile(  # machines are noisy: no test is timed, nor is what draws its input
     "holdfast", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(  # whether a test fails is asked, not what is the least that fails it
+    "unshrunk", settings.get_profile("holdfast"), phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("holdfast")
 

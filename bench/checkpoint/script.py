@@ -21,19 +21,12 @@ import torch.distributed as dist
 from torch.distributed.checkpoint.state_dict_loader import load
 from torch.distributed.checkpoint.state_dict_saver import async_save, save
 
+from holdfast.bench.checkpoint.ways import ASYNC, BARE, COPY, DCP, FIRST, LATE, OURS, TORCH
 from holdfast.checkpoint import Checkpointer
 from holdfast.checkpoint.overlap import TRIALS
 
 TENSORS = 458
 """As many as a GPT of 350 M parameters with AdamW has, roughly."""
-OURS, COPY, TORCH, DCP, ASYNC = (
-    "holdfast",
-    "a warm copy",
-    "torch.save",
-    "dcp.save",
-    "dcp.async_save",
-)
-BARE, LATE = "no save", "holdfast, overlapped"
 STORED_AT = 50
 """The first step that goes to the store, by default."""
 LAST = 2 * STORED_AT - 1
@@ -42,7 +35,6 @@ STEPS = 40
 """Of training, before and at least while a checkpoint is written."""
 BATCH = {"cpu": 64, "cuda": 16_384}
 """Of the step that is saved after: on an H100, too, it takes as long as training steps do."""
-FIRST = ("first", "second", "third", "fourth")
 
 
 class Holder(torch.nn.Module):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.bench.checkpoint import benchmark
-from holdfast.bench.checkpoint.script import ASYNC, BARE, COPY, DCP, FIRST, LATE, OURS, TORCH
+from holdfast.bench.checkpoint.ways import ASYNC, BARE, COPY, DCP, FIRST, LATE, OURS, TORCH
 from holdfast.bench.figures import Incomplete
 
 pytestmark = [pytest.mark.cluster, pytest.mark.torch]

@@ -233,9 +233,12 @@ def test_a_page_that_disagrees_is_told_where(
 INTERRUPTED = """
 import sys
 from pathlib import Path
+from msgspec.structs import replace
 from holdfast.lab.chaos.main import run
+from holdfast.lab.chaos.scenario import Shape
 from holdfast.lab.chaos.scenarios import named
-sys.exit(run([named("rank-killed")], as_json=True, seed=1, steps=30, folder=Path(sys.argv[1]),
+on_one = replace(named("rank-killed"), shape=Shape(nodes=1, standbys=0))
+sys.exit(run([on_one], as_json=True, seed=1, steps=30, folder=Path(sys.argv[1]),
              runs=9, into=Path(sys.argv[2])))
 """
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.lab.chaos.injectors import Done, rank
 from holdfast.lab.chaos.play import Stage
-from holdfast.lab.chaos.scenario import Expected, Scenario
+from holdfast.lab.chaos.scenario import Expected, Scenario, Shape
 from holdfast.lab.chaos.target import NotThere
 from holdfast.lab.cluster import Lab
 
@@ -16,6 +16,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.torch, pytest.mark.slow, pytest.m
 
 STEPS = 12
 EXPECTED = Expected(compares_losses=False)
+ONE = Shape(nodes=1, standbys=0)
+"""What is tried again, and what is not, does not hang on how many nodes there are."""
 
 
 def test_a_fault_that_came_too_late_is_done_to_a_longer_job(tmp_path: Path) -> None:
@@ -28,7 +30,7 @@ def test_a_fault_that_came_too_late_is_done_to_a_longer_job(tmp_path: Path) -> N
             raise NotThere("not there within 10 s: a rank")
         return rank.signalled(signal.SIGKILL)(lab, job, rng)
 
-    scenario = Scenario(1, "late", "a rank is killed, late", late_at_first, EXPECTED)
+    scenario = Scenario(1, "late", "a rank is killed, late", late_at_first, EXPECTED, shape=ONE)
     with Stage(tmp_path, steps=STEPS, seed=1, say=said.append) as stage:
         score = stage.play(scenario)
     assert score.passed, (score, said)
@@ -41,7 +43,8 @@ def test_what_is_not_there_in_a_job_that_goes_on_is_a_failure(tmp_path: Path) ->
         lab.ask("POST", f"/jobs/{job}/stop")
         raise NotThere("not there within 10 s: a rank")
 
-    scenario = Scenario(1, "nobody", "a rank is killed that is not there", nobody, EXPECTED)
-    stage = Stage(tmp_path, steps=100 * STEPS, seed=1, say=lambda _: None)
+    says = "a rank is killed that is not there"
+    scenario = Scenario(1, "nobody", says, nobody, EXPECTED, shape=ONE, longer=100)
+    stage = Stage(tmp_path, steps=STEPS, seed=1, say=lambda _: None)
     with stage, pytest.raises(NotThere, match=r"^not there within 10 s: a rank$"):
         stage.play(scenario)

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("torch._dynamo")  # every optimizer imports it: here, not in each child
 
 from slot_sums import sum_of  # noqa: E402 - after the check that torch is there
 from waiting import eventually  # noqa: E402
@@ -23,6 +22,13 @@ from holdfast.checkpoint.slots import mapped  # noqa: E402
 from holdfast.checkpoint.tensors import view  # noqa: E402
 
 pytestmark = pytest.mark.torch
+
+
+@pytest.fixture(scope="module", autouse=True)
+def imported_once() -> None:
+    """Every optimizer imports it: here, not in each child, nor by workers that run no test here."""
+    pytest.importorskip("torch._dynamo")
+
 
 KILLS = 100
 ELEMENTS = 60_000

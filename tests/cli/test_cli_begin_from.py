@@ -117,7 +117,7 @@ def test_what_cannot_be_begun_from_is_told_before_anything_is_made(
     Path(shell.folder / "empty").mkdir()
     Path(shell.folder / "torn" / "step-00000010-epoch-1").mkdir(parents=True)
     Path(shell.folder / "torn" / "step-00000010-epoch-1" / "part-00000.json").touch()
-    ended = shell.holdfast("run", "--begin-from", name, "train.py")
+    ended = shell.asked("run", "--begin-from", name, "train.py")
     assert ended.returncode in (1, 2)
     assert re.search(why, ended.stderr), ended.stderr
     assert ended.stderr.count("\n") == 1

@@ -8,7 +8,7 @@ from waiting import DEADLINE_S, eventually
 
 from holdfast.protocol import exitcodes
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.warm]
 
 
 def ran(shell: Shell, text: str) -> str:

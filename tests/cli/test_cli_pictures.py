@@ -15,7 +15,7 @@ from shells import Shell
 from waiting import eventually
 
 TRAIN = """
-import torch, torch.distributed as dist
+import time, torch, torch.distributed as dist
 from torch import nn
 torch.set_num_threads(1)
 dist.init_process_group("gloo")
@@ -24,6 +24,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=.01)
 inputs = torch.randn(64, 192)
 for step in range(10_000_000):
     optimizer.zero_grad()
+    time.sleep(0.004)
     model(inputs).square().mean().backward()
     optimizer.step()
     if step % 50 == 0:
@@ -84,6 +85,7 @@ def trains(shell: Shell, steps: int) -> bool:
 
 @pytest.mark.torch
 @pytest.mark.slow
+@pytest.mark.warm
 def test_the_rank_that_is_slowed_is_the_one_that_is_seen_and_named(shell: Shell) -> None:
     shell.script("train.py", TRAIN)
     run = shell.start("run", "-n", "3", "train.py")
@@ -130,6 +132,7 @@ def test_the_rank_that_is_slowed_is_the_one_that_is_seen_and_named(shell: Shell)
 
 @pytest.mark.torch
 @pytest.mark.slow
+@pytest.mark.warm
 def test_a_run_that_has_ended_is_drawn_of_its_traces(shell: Shell) -> None:
     shell.script("train.py", ENDS)
     assert shell.holdfast("run", "-n", "3", "train.py").returncode == 0
@@ -154,6 +157,7 @@ def test_a_run_that_has_ended_is_drawn_of_its_traces(shell: Shell) -> None:
     assert none.returncode != 0
 
 
+@pytest.mark.warm
 def test_after_a_run_it_is_said_what_is_not_kept(shell: Shell) -> None:
     shell.script("train.py", "print('over')")
     assert shell.holdfast("run", "-n", "2", "train.py").returncode == 0

@@ -18,6 +18,7 @@ SAID = r"ValueError: \x1b[31mred\x1b[0m \x07 \x9b1m nul\x00 and"
 
 
 @pytest.mark.cluster
+@pytest.mark.warm
 def test_an_exception_with_escape_sequences_is_quoted_with_them_written_out(shell: Shell) -> None:
     shell.script("raises.py", RAISES)
     ended = shell.holdfast("run", "--max-restarts", "1", "raises.py")
@@ -34,6 +35,7 @@ def test_an_exception_with_escape_sequences_is_quoted_with_them_written_out(shel
 
 
 @pytest.mark.cluster
+@pytest.mark.warm
 def test_a_program_that_is_no_text_is_named_without_its_bytes(shell: Shell) -> None:
     (shell.folder / "binary.py").write_bytes(b"\x7fELF\2\1\1" + 300 * b"\x1b[7m" + b"\0\0")
     ended = shell.holdfast("run", "binary.py")

@@ -131,6 +131,7 @@ for step in range(1_000_000):
 
 @pytest.mark.torch
 @pytest.mark.slow
+@pytest.mark.warm
 def test_spans_of_a_run_show_who_was_stopped_and_where_everybody_waits(shell: Shell) -> None:
     shell.script("train.py", STOPS)
     running = shell.start("run", "-n", "2", "train.py")

@@ -30,8 +30,8 @@ data = TensorDataset(inputs, targets)
 sampler = DistributedSampler(data, seed=3)
 loader = DataLoader(data, batch_size=16, sampler=sampler, generator=torch.Generator())
 net = nn.Sequential(
-    nn.Linear(128, 1024), nn.BatchNorm1d(1024), nn.ReLU(), nn.Dropout(0.2),
-    nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 1),
+    nn.Linear(128, 512), nn.BatchNorm1d(512), nn.ReLU(), nn.Dropout(0.2),
+    nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 1),
 )
 model = DistributedDataParallel(net)
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

@@ -52,7 +52,7 @@ def near(shell: Shell, warm: Shell) -> Shell:
 
 
 def status(shell: Shell) -> dict[str, Any]:
-    return dict(json.loads(shell.holdfast("warm", "--status", "--json").stdout))
+    return dict(json.loads(shell.asked("warm", "--status", "--json").stdout))
 
 
 def test_a_rank_of_it_is_what_it_is_without(near: Shell) -> None:
@@ -81,21 +81,24 @@ def test_what_cannot_be_set_anew_is_not_taken_and_said(near: Shell) -> None:
     near.told["OMP_NUM_THREADS"] = "2"
     done = near.holdfast("run", "-q", "-n", "2", "tells.py")
     assert (done.returncode, _told(near, 0)["threads"]) == (0, 2)
-    said = near.holdfast("warm", "--status").stdout
+    said = near.asked("warm", "--status").stdout
     assert (
         "not taken: the variable OMP_NUM_THREADS has another value (ranks have it from -n" in said
     )
 
 
 def test_a_run_goes_on_without_it_and_nothing_of_either_stays(shell: Shell) -> None:
-    shell.told = {"HOLDFAST_WARM_DIR": str(shell.folder / "w")}
+    """Its folder may be named from where it is typed."""
+    shell.told = {"HOLDFAST_WARM_DIR": "w"}
     shell.script("stays.py", STAYS)
-    shell.holdfast("warm", "-n", "1")
+    done = shell.holdfast("warm", "-n", "1")
+    assert done.returncode == 0, done.stderr
+    assert status(shell)["there"]
     running = shell.start("run", "-q", "stays.py")
     assert running.stdout is not None
     assert running.stdout.readline() == "here\n"
     assert status(shell)["taken"] == 1
-    assert "has ended" in shell.holdfast("warm", "--stop").stdout
+    assert "has ended" in shell.asked("warm", "--stop").stdout
     (shell.folder / "go").touch()
     assert running.communicate()[0] == "gone\n"
     assert running.returncode == 0
@@ -114,7 +117,7 @@ def test_one_that_was_killed_hurts_nobody(shell: Shell) -> None:
     assert not status(shell)["there"]
     assert shell.holdfast("run", "-q", "stays.py").stdout == "here\ngone\n"
     assert shell.holdfast("warm", "-n", "1").returncode == 0
-    shell.holdfast("warm", "--stop")
+    shell.asked("warm", "--stop")
 
 
 def test_a_node_of_it_that_is_killed_goes_whole_and_another_comes(near: Shell) -> None:
@@ -146,11 +149,3 @@ def _pids(host: Path) -> dict[str, int] | None:
 
 def _below(pid: int, name: str) -> list[psutil.Process]:
     return [each for each in psutil.Process(pid).children() if each.name() == name]
-
-
-def test_a_folder_may_be_named_from_where_it_is_typed(shell: Shell) -> None:
-    shell.told = {"HOLDFAST_WARM_DIR": "w"}
-    done = shell.holdfast("warm", "-n", "1")
-    assert done.returncode == 0, done.stderr
-    assert status(shell)["there"]
-    assert "has ended" in shell.holdfast("warm", "--stop").stdout

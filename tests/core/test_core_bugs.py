@@ -276,10 +276,16 @@ def test_the_simulation_catches(package: Path, bug: str) -> None:
     assert rule in CAUGHT_BY[bug], f"{bug}, for {SEEDS} seeds: {rule}"
 
 
+PYTEST = [
+    *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider"),
+    *("--hypothesis-profile", "unshrunk"),
+]
+
+
 def _fails(package: Path, test: str) -> bool:
     """Whether it is this test that fails, with what is planted."""
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", f"{BUGS.parent / test}"],
+        [*PYTEST, f"{BUGS.parent / test}"],
         env={**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"},
         cwd=BUGS.parents[2],
         capture_output=True,

@@ -49,8 +49,18 @@ def test_a_grid_of_stages_and_replicas_has_places_that_share_nothing() -> None:
     assert sharing(topology, 16, 8, far) == 0
 
 
-def test_thousands_of_places_take_no_time() -> None:
-    assert distance(Topology(dp=64, pp=12, tp=16), 1536, 8) > 0
+def test_of_thousands_of_ranks_each_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For each pair of places it took the driver seven seconds, in which it heard nobody."""
+    looked, coordinates = list[int](), Topology.coordinates
+
+    def noted(topology: Topology, rank: int) -> dict[Axis, int]:
+        looked.append(rank)
+        return coordinates(topology, rank)
+
+    monkeypatch.setattr(Topology, "coordinates", noted)
+    distance.cache_clear()
+    assert distance(Topology(dp=64, pp=12, tp=16), 1536, 8) == 3
+    assert sorted(looked) == [*range(12_288)]
 
 
 def test_one_node_has_no_other() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from cuttable import Cuttable, cuttable
 from fastapi import FastAPI
+from in_memory import folder_in_memory
 from postgres import Postgres, running_postgres
 from sharing_drivers import MakeDriver, sharing_drivers
 from starlette.types import ASGIApp
@@ -27,6 +28,12 @@ from holdfast.driver.ports import Taken
 from holdfast.driver.serve.server import Server
 from holdfast.protocol.messages import Heartbeat, Hello, ToDaemon, ToExecutor, Welcome
 from holdfast.protocol.wire import Decoder, encode
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    with folder_in_memory() as folder:
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -122,13 +122,39 @@ PASSED_ON = {
 }
 
 
+EACH = """
+import os, sys
+import torch, torch.distributed
+cases = sys.argv[1:]
+rank = os.environ.get("RANK")
+if rank is None:
+    for rank, case in enumerate(cases):
+        if not os.fork():
+            for number, stream in ((1, "stdout"), (2, "stderr")):
+                os.dup2(os.open(f"{case}.{stream}", os.O_WRONLY | os.O_CREAT), number)
+            break
+    else:
+        sys.exit({os.waitstatus_to_exitcode(os.wait()[1]) for _ in cases} != {1})
+exec(compile(open(cases[int(rank)]).read(), cases[int(rank)], "exec"))
+"""
+"""Torch is imported once for all cases: each is a rank of one task, and a fork under `python`."""
+
+
 @pytest.mark.torch
-@pytest.mark.parametrize("text", PASSED_ON.values(), ids=PASSED_ON.keys())
-async def test_what_goes_through_torch_has_no_frames_of_ours(node: Any, text: str) -> None:
-    task = node.python(text)
-    code, out, said = await as_rank(node, task)
-    _, expected_out, expected = await as_python(task)
-    assert (code, out, said) == (1, expected_out, expected)
+async def test_what_goes_through_torch_has_no_frames_of_ours(node: Any, tmp_path: Path) -> None:
+    paths = [tmp_path / f"case-{nth}" for nth in range(len(PASSED_ON))]
+    for path, text in zip(paths, PASSED_ON.values(), strict=True):
+        path.write_text(text)
+    task = node.python(EACH, *map(str, paths))
+    code, _, said = await as_python(task)
+    assert code == 0, said
+    await node.launch(task, ranks=len(paths))
+    ended = await node.exited(len(paths))
+    assert [status.exit_code for status in ended] == [1] * len(paths)
+    for rank, (path, case) in enumerate(zip(paths, PASSED_ON, strict=True)):
+        told = [Path(f"{path}.{stream}").read_text() for stream in ("stdout", "stderr")]
+        assert "Traceback" in "".join(told)
+        assert [node.output(rank), node.output(rank, "stderr")] == told, case
 
 
 LEAVES_THINGS_OPEN = """

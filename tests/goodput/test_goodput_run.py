@@ -14,7 +14,7 @@ from waiting import eventually
 
 from holdfast.driver.core.state.model import FINISHED
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.slow]
 
 STEPS = 260
 TRAINS = f"""
@@ -136,7 +136,7 @@ def run_with_faults(shell: Shell, told: Told) -> Measured:
 
 def test_where_the_time_of_a_run_with_five_faults_went(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    with shell_in(tmp_path) as shell:
+    with shell_in(tmp_path, warm=True) as shell:
         told = Told(tmp_path)
         measured = run_with_faults(shell, told)
         name = shell.run.name

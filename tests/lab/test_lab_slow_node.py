@@ -2,12 +2,12 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from shells import Shell
 from waiting import DEADLINE_S, eventually
 
 from holdfast.lab.cluster import Lab
@@ -16,7 +16,7 @@ from holdfast.page.draw import heat
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.torch, pytest.mark.timeout(400)]
 
-NODES, RANKS_PER_NODE = 4, 2
+NODES, RANKS_PER_NODE = 3, 2
 SLOW = "node-3"
 PROCESSORS = 0.12
 WORK_MS = 8
@@ -39,8 +39,7 @@ for step in range(10_000_000):
 
 
 def asked(lab: Lab, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "holdfast.cli", *words, "--state", str(lab.run.root)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return Shell(lab.run.root).asked(*words, "--state", str(lab.run.root))
 
 
 def answer(lab: Lab) -> dict[str, Any]:

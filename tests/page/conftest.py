@@ -28,7 +28,7 @@ for step in range(1, 1_000_000):
 
 
 class Watched:
-    """A run with two nodes and a standby, as its page and its interface show it."""
+    """A run with two nodes and standbys, as its page and its interface show it."""
 
     def __init__(self, shell: Shell, url: str) -> None:
         self.base = url.partition("/?")[0]
@@ -85,11 +85,15 @@ def context(browser: "Browser") -> "Iterator[BrowserContext]":
 
 
 @pytest.fixture(scope="module")
-def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+def watched(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Watched]:
+    """With as many standbys as the module says, one by itself: each tests itself, with torch."""
     folder: Path = tmp_path_factory.mktemp("page")
-    with shell_in(folder) as shell:
+    nodes = ["--nodes", "2", "--standbys", str(getattr(request.module, "STANDBYS", 1))]
+    with shell_in(folder, warm=True) as shell:
         shell.script("train.py", TRAIN)
-        running = shell.start("run", "-n", "1", "--nodes", "2", "--standbys", "1", "train.py")
+        running = shell.start("run", "-n", "1", *nodes, "train.py")
         url = re.search(r"page (\S+)", heard(running, "?code="))
         assert url is not None
         yield Watched(shell, url[1])

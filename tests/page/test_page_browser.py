@@ -137,16 +137,17 @@ def test_on_a_phone_the_timeline_of_an_incident_is_drawn_for_its_screen(
         assert told == [file, drawn]
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", WIDTHS[0]), ("dark", WIDTHS[1])])
 def test_a_screen_reader_finds_names_and_eyes_find_contrast(
-    watched: Watched, browser: "Browser", scheme: Any, width: int
+    watched: Watched, context: "BrowserContext"
 ) -> None:
-    context = browser.new_context(viewport={"width": width, "height": 740}, color_scheme=scheme)
     page = watched.opened(context)
+    seen: list[tuple[Any, int]] = [("light", WIDTHS[0]), ("dark", WIDTHS[1])]
     for path in paths_of(watched):
         page.goto(f"{watched.base}{path}")
-        assert violations(page) == [], path
-    context.close()
+        for scheme, width in seen:
+            page.emulate_media(color_scheme=scheme)
+            page.set_viewport_size({"width": width, "height": 740})
+            assert violations(page) == [], (path, scheme)
 
 
 def test_without_javascript_all_facts_are_there(watched: Watched, browser: "Browser") -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.browser, pytest.mark.cluster, pytest.mark.slow]
 
+STANDBYS = 0
 SCREEN = 740
 MOST_CLICKS = 1
 

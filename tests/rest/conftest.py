@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import socket
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 import uvicorn
+from in_memory import folder_in_memory
 from waiting import DEADLINE_S, eventually_async
 
 from holdfast.driver.adapters.rest.app import make_app
@@ -92,6 +93,12 @@ class Driver:
     async def submit(self, **metadata: Any) -> httpx.Response:
         document = {**JOB, "metadata": {**JOB["metadata"], **metadata}}
         return await self.http.post("/v1alpha1/jobs", json=document)
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    with folder_in_memory() as folder:
+        yield folder
 
 
 @pytest.fixture

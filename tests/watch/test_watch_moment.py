@@ -70,10 +70,9 @@ def test_it_is_of_the_last_seconds_and_not_since_the_start(cluster: type[Cluster
 
 
 def test_nothing_is_kept_of_a_job_that_nobody_looks_at() -> None:
-    def kept(*, looks: bool) -> int:
+    def kept(watch: Watch, *, looks: bool) -> int:
         tracemalloc.start()
         try:
-            watch = trained()
             if looks:
                 watch.moment("job")
             for node in range(40):
@@ -82,11 +81,11 @@ def test_nothing_is_kept_of_a_job_that_nobody_looks_at() -> None:
         finally:
             tracemalloc.stop()
 
-    kept(looks=True)  # what is kept but once
-    without, with_ = kept(looks=False), kept(looks=True)
+    alone = trained()
+    kept(trained(), looks=True)  # what is kept but once
+    without, with_ = kept(alone, looks=False), kept(trained(), looks=True)
     assert with_ - without > 320 * 300  # else this test sees nothing
-    watch = trained()
-    assert watch._lately._lived == {}
+    assert alone._lately._lived == {}
 
 
 def test_a_minute_after_the_last_question_nothing_is_kept_any_more(cluster: type[Cluster]) -> None:

@@ -76,24 +76,21 @@ def distance(topology: Topology, places: int, ranks_per_node: int) -> int:
     """From a place to that of its copies, 0 where there is no other: the least at which the fewest
     places share a group with it. (What takes a rack, a switch or a group with it takes no copy.)
     """
-    tried = range(1, min(places, TRIED + 1))
-    return min(tried, key=lambda far: _sharing(topology, places, ranks_per_node, far), default=0)
+    groups = [_groups(topology, place, ranks_per_node) for place in range(places)]
+
+    def sharing(far: int) -> int:
+        ahead = groups[far:] + groups[:far]
+        return sum(not ours.isdisjoint(theirs) for ours, theirs in zip(groups, ahead, strict=True))
+
+    return min(range(1, min(places, TRIED + 1)), key=sharing, default=0)
 
 
-def _sharing(topology: Topology, places: int, ranks_per_node: int, far: int) -> int:
-    return sum(
-        _share(topology, place, (place + far) % places, ranks_per_node) for place in range(places)
-    )
-
-
-def _share(topology: Topology, one: int, other: int, ranks_per_node: int) -> bool:
-    """Whether a rank of each is in one group: they differ along one axis only."""
-
-    def at(place: int) -> list[dict[Axis, int]]:
-        first = place * ranks_per_node
-        return [topology.coordinates(rank) for rank in range(first, first + ranks_per_node)]
-
-    theirs = at(other)
-    return any(
-        sum(mine[axis] != there[axis] for axis in Axis) == 1 for mine in at(one) for there in theirs
-    )
+def _groups(topology: Topology, place: int, ranks_per_node: int) -> frozenset[int]:
+    """Those that a rank of the place is in, along any axis, each by a number of its own."""
+    found = set()
+    for rank in range(place * ranks_per_node, (place + 1) * ranks_per_node):
+        mine = topology.coordinates(rank)
+        for nth, axis in enumerate(Axis):
+            if topology.size(axis) > 1:
+                found.add(len(Axis) * topology.rank(mine | {axis: 0}) + nth)
+    return frozenset(found)
