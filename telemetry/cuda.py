@@ -1,6 +1,6 @@
 """Marks of `gpuclock` as CUDA events. Loads no torch: a rank that has CUDA has it.
 
-Called inside a rank. Tried with torch 2.11 on an H100.
+Called inside a rank. Tried with torch 2.11 on an H200.
 """
 
 import sys
