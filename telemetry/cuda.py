@@ -21,10 +21,13 @@ def hook_streams(module: Any) -> None:
     inner = module.Stream.wait_event
 
     def wait_event(self: Any, event: Any) -> None:
-        recorder = current.recorder
-        begin = recorder.gpu.stream_waits(self) if recorder is not None else None
-        inner(self, event)
-        if recorder is not None:
+        if (recorder := current.recorder) is None:
+            inner(self, event)
+            return
+        begin = recorder.gpu.stream_waits(self)
+        try:
+            inner(self, event)
+        finally:
             recorder.gpu.waited(begin)
 
     module.Stream.wait_event = wait_event

@@ -1,13 +1,14 @@
 """A GPU's clock against a made-up GPU, of which the test knows what it did when."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.telemetry import cuda
+from holdfast.telemetry import cuda, current
 from holdfast.telemetry import gpu as gpu_module
 from holdfast.telemetry.gpu import Gpu
 from holdfast.telemetry.gpuclock import MOST, UNDER_WAY, GpuClock
@@ -305,3 +306,27 @@ def test_a_ring_has_the_times_of_the_gpu_and_the_step_that_they_are_of(
     assert [each.waited_ns for each in collectives] == [4 * MS] * 4
     assert [each.number for each in collectives] == [2, 3, 4, 5]
     assert [each.took_ns for each in told if each.kind == "step"][-1] == 30 * MS
+
+
+def test_a_wait_of_a_stream_that_fails_is_over(
+    gpu: MadeUp, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stream:
+        def wait_event(self, event: Any) -> None:
+            gpu.waits_until(event)
+            if event < 0:
+                raise RuntimeError("of another device")
+
+    recorder = Recorder(RingWriter(tmp_path / "ring", rank=0, epoch=1))
+    monkeypatch.setattr(current, "recorder", recorder)
+    cuda.hook_streams(SimpleNamespace(Stream=Stream))
+    monkeypatch.setattr(MadeUp, "is_mine", lambda self, stream: True, raising=False)
+    recorder.stepped()
+    recorder.gpu._apart = True
+    with pytest.raises(RuntimeError, match="of another device"):
+        Stream().wait_event(-1)
+    Stream().wait_event(gpu.busy_until + 5 * MS)
+    recorder.stepped()
+    gpu.now = gpu.busy_until
+    recorder.stepped()
+    assert recorder.gpu.at_step_ns[2] == 5 * MS, "FSDP2's: the stream waits, and no work is seen"
