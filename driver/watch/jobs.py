@@ -57,8 +57,8 @@ class RankSeen(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """State of one job. `ranks`, `gpus_bytes`, `groups`, `starts`, `ended` and `jumps` are filled
-    in place: a copy for each heartbeat of thousands of nodes would cost more than all detectors.
+    """State of one job. `ranks`, `gpus_bytes`, `hot`, `groups`, `starts`, `ended` and `jumps` are
+    filled in place: a copy for each heartbeat of many nodes would cost more than all detectors.
     """
 
     expected: Expectation
@@ -66,6 +66,7 @@ class JobSeen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     places: dict[int, str] = {}  # node of each rank
     ranks: dict[int, RankSeen] = {}
     gpus_bytes: dict[str, int] = {}  # by node, in use of the GPU of which most is
+    hot: set[str] = set()  # nodes with a GPU that is slowed by heat
     groups: Groups = {}  # as ranks told last of each
     jumps: Jumps = {}
     unheard_s: float = -math.inf  # nobody listened until then: no time is compared with an earlier
@@ -138,6 +139,7 @@ def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen
         places=places,
         ranks={},
         gpus_bytes={},
+        hot=set(),
         ended={},
         pace=pacing.restarted(before.pace, expected.best_step or 0),
         told_s=before.told_s,
@@ -148,8 +150,8 @@ def expect(before: JobSeen | None, expected: Expectation, now: float) -> JobSeen
 
 def heard(job: JobSeen, beat: Heartbeat, now: float) -> None:
     """Take in what a node's heartbeat says of the ranks that sit there, in this epoch."""
-    if used := [each.memory_bytes for each in beat.gpus if each.memory_bytes is not None]:
-        job.gpus_bytes[beat.node] = max(used)
+    if beat.gpus:
+        _gpus(job, beat)
     for progress in beat.ranks:
         mine = (progress.job, progress.epoch) == (job.expected.job, job.expected.epoch)
         if mine and job.places.get(progress.rank) == beat.node:
@@ -158,6 +160,15 @@ def heard(job: JobSeen, beat: Heartbeat, now: float) -> None:
                 _compare(job, beat, before, now)
             _starts(job, progress, before, now)
             job.ranks[progress.rank] = _rank(before, kept(job.groups, progress), beat.uptime_s, now)
+
+
+def _gpus(job: JobSeen, beat: Heartbeat) -> None:
+    if used := [each.memory_bytes for each in beat.gpus if each.memory_bytes is not None]:
+        job.gpus_bytes[beat.node] = max(used)
+    if any(each.slowed_by_heat for each in beat.gpus):
+        job.hot.add(beat.node)
+    else:
+        job.hot.discard(beat.node)
 
 
 def _starts(job: JobSeen, progress: RankProgress, before: RankSeen | None, now: float) -> None:

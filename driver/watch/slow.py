@@ -6,7 +6,7 @@ ranks of the same role, and with how they compared before: stages of a pipeline 
 who always had more to do holds nobody up anew. What lasts is told once, and taken back; a report.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import log
 
 import msgspec
@@ -155,8 +155,10 @@ def judge(
     now: float,
     *,
     limit: float = LIMIT,
+    hot: Collection[str] = (),
 ) -> Findings:
-    """Compare what is new, once a period of heartbeats. `limit`: of the sum, to be told."""
+    """Compare what is new, once a period of heartbeats. `limit`: of the sum, to be told; `hot`:
+    nodes with a GPU that is slowed by heat."""
     if now - state.judged_s < period_s or state.epoch != expected.epoch:
         return ()
     state.judged_s = now
@@ -164,7 +166,7 @@ def judge(
     for role, ranks in state.roles.items():
         if len(ranks) > 1:
             _compare(state, ranks, limit, declared=role not in UNDECLARED)
-            found += _told(state, ranks, seen, expected, now, limit)
+            found += _told(state, ranks, seen, expected, now, limit, hot)
     return (*found, *_taken_back(state, expected))
 
 
@@ -207,7 +209,13 @@ def _add(timed: Timed, cpu: float, own: float, limit: float) -> None:
 
 
 def _told(
-    state: Slow, ranks: list[int], seen: Seen, expected: Expectation, now: float, limit: float
+    state: Slow,
+    ranks: list[int],
+    seen: Seen,
+    expected: Expectation,
+    now: float,
+    limit: float,
+    hot: Collection[str],
 ) -> Iterator[Finding]:
     for rank in ranks:
         grown = state.ranks[rank].sum
@@ -226,6 +234,7 @@ def _told(
             if compared is not None and _stands(state.ranks[rank], compared, limit, lasted_s):
                 compared = slow_words.in_phase(rank, compared, _clocks(state.clocks, since))
                 node_of = expected.node_of()
+                compared = slow_words.in_heat(compared, hot=node_of[rank] in hot)
                 together = _alike(state, rank, ranks, node_of)
                 state.told.update(dict.fromkeys(together, node_of[rank]))
                 always = rank in state.always

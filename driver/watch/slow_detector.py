@@ -28,7 +28,9 @@ class SlowRanks(Detector):
         known = self._slow.get(job.expected.job)
         if known is None or not context.sees_most:
             return ()
-        told = slow.judge(known, job.ranks, job.expected, context.period_s, context.now)
+        told = slow.judge(
+            known, job.ranks, job.expected, context.period_s, context.now, hot=job.hot
+        )
         for finding in told:
             if finding.kind is Kind.SLOW:
                 said = dict.fromkeys(known.told, finding.summary)

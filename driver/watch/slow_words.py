@@ -28,6 +28,7 @@ class Cause(StrEnum):
     MORE = "it has more to do: as much more tokens"
     STOPPED = "it is stopped again and again"
     CAPPED = "its cgroup has used up its share of the processors"
+    HEAT = "a GPU of its node is slowed by heat, as its driver says"
     GPU = "its GPU takes longer, or has more to do, or waits for what feeds it"
     COMPUTES = "it computes for longer: its processor is slower, or it has more to do"
     GARBAGE = "Python's garbage collector runs for longer"
@@ -39,6 +40,7 @@ SIGNS = {
     Cause.MORE: "slow-more",
     Cause.CAPPED: "slow-capped",
     Cause.GARBAGE: "slow-garbage",
+    Cause.HEAT: "slow-hot",
 }
 
 
@@ -119,6 +121,12 @@ def compared(
         stopped=now[rank].process in ("T", "t"),
         gpu=now[rank].gpu_step > 0,
     )
+
+
+def in_heat(seen: Compared, *, hot: bool) -> Compared:
+    """The same, where its GPU takes longer and one of its node is `hot`."""
+    explains = hot and seen.cause is Cause.GPU
+    return msgspec.structs.replace(seen, cause=Cause.HEAT) if explains else seen
 
 
 def in_phase(rank: int, seen: Compared, clocks: Mapping[int, "Clocks"]) -> Compared:

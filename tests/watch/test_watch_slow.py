@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.driver.core.faults.fault import fault_of
-from holdfast.driver.watch import Expectation, slow, slow_words
+from holdfast.driver.watch import Expectation, jobs, slow, slow_words
 from holdfast.driver.watch.jobs import RankSeen
 from holdfast.driver.watch.slow_words import Cause, Part
 from holdfast.protocol.faults import Blame, Finding, Kind, Weight
-from holdfast.protocol.messages import Heartbeat, PeerProgress, RankProgress, Seat
+from holdfast.protocol.messages import Gpu, Heartbeat, PeerProgress, RankProgress, Seat
 from holdfast.protocol.topology import Topology
 
 KNOWN = slow.SKIPPED + slow.LEARNED + 1
@@ -56,6 +56,7 @@ class Job:
         self.each_node, self.more = each_node, more
         self.disturb: Callable[[int, int], float] = lambda step, rank: 0.0
         self.fields: dict[str, Any] = {}
+        self.hot: set[str] = set()
         self.alone: dict[int, tuple[PeerProgress, ...]] = {}  # who is of a role of its own
 
     @property
@@ -78,7 +79,7 @@ class Job:
         self.state = slow.fold(self.state, beat, self.known, self.expected)
         for each in seen:
             self.known[each.rank] = RankSeen(progress=each, heard_s=self.at_s, uptime_s=0.0)
-        yield from slow.judge(self.state, self.known, self.expected, 0.0, self.at_s)
+        yield from slow.judge(self.state, self.known, self.expected, 0.0, self.at_s, hot=self.hot)
 
     def _step(self) -> None:
         self.step += 1
@@ -397,6 +398,17 @@ def test_a_rank_whose_gpu_is_slower_is_told_though_nobody_knows_when_collectives
     assert "processor" not in found.summary, "CPU time says nothing of it"
 
 
+def test_where_a_gpu_of_its_node_is_slowed_by_heat_that_is_said_of_it_alone() -> None:
+    for node, said in (("node-2", "slowed by heat"), ("node-1", "its GPU takes longer")):
+        job = OnGpus()
+        job.hot = {node}
+        assert job.go(KNOWN) == []
+        job.ranks[2].cpu_s *= 1.3
+        ((_, found),) = job.go(40)
+        assert said in found.summary
+        assert (found.sign == "slow-hot") == (node == "node-2")
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_nobody_of_a_healthy_job_on_gpus_is_told_however_its_threads_spin(seed: int) -> None:
     assert OnGpus(seed=seed).go(KNOWN + 150) == []
@@ -416,3 +428,17 @@ def test_a_heartbeat_by_one_clock_is_not_compared_with_one_by_another() -> None:
             state, beat, {1: RankSeen(progress=last, heard_s=0.0, uptime_s=0.0)}, job.expected
         )
         assert not state.ranks
+
+
+def test_a_node_is_hot_while_its_newest_heartbeat_says_so() -> None:
+    job = jobs.expect(None, OnGpus().expected, 0.0)
+
+    def beat(*gpus: Gpu) -> Heartbeat:
+        return Heartbeat(node="node-2", incarnation="", sequence=1, uptime_s=0.0, gpus=gpus)
+
+    jobs.heard(job, beat(Gpu(index=0), Gpu(index=1, slowed_by_heat=True)), 1.0)
+    assert job.hot == {"node-2"}
+    jobs.heard(job, beat(), 2.0)
+    assert job.hot == {"node-2"}, "its driver does not answer"
+    jobs.heard(job, beat(Gpu(index=0), Gpu(index=1)), 3.0)
+    assert job.hot == set()

@@ -141,6 +141,7 @@ _OF_FINDINGS = {
     "slow-more": Sign(_O.USER, _S.LIKELY, "it has more to do than its peers"),
     "slow-capped": Sign(_O.HOST, _S.LIKELY, "its share of processors is used up"),
     "slow-garbage": Sign(_O.USER, _S.LIKELY, "it collects garbage for longer than its peers"),
+    "slow-hot": Sign(_O.GPU, _S.LIKELY, "a GPU of its node is slowed by heat"),
     "hang-skipped": Sign(_O.USER, _S.LIKELY, "it skipped a collective that its peers are in"),
 }
 """What a detector saw more than its kind says."""
