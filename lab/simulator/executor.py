@@ -11,7 +11,6 @@ from holdfast.lab.simulator.training import Run, start_of
 from holdfast.lab.simulator.violation import require
 from holdfast.lab.simulator.world import World
 from holdfast.protocol.messages import (
-    GRACEFUL,
     Desired,
     DiagnosticResult,
     RankStatus,
@@ -73,7 +72,7 @@ class Executor:
             self.machine.memory.pop(desired.forget_job, None)
         delay_s = self.world.delay(self.machine.name, "obeys")
         if self.run is not None and not self._keeps(self.run, desired):
-            grace = desired.stop in GRACEFUL
+            grace = desired.stop != "kill"
             delay_s += 0.5 if grace else 0.01
             if self.machine.unkillable:
                 return

@@ -10,7 +10,6 @@ from typing import Protocol
 from holdfast.driver.core import events as e
 from holdfast.lab.simulator.cases.training import Point, Training
 from holdfast.protocol.messages import (
-    GRACEFUL,
     Desired,
     DiagnosticOrder,
     DiagnosticResult,
@@ -79,7 +78,7 @@ class CaseNode:
             self.memory = ()
         delay_s = OBEYS_S
         if self.training is not None and not self._keeps(desired):
-            delay_s += GRACE_S if desired.stop in GRACEFUL else 0.0
+            delay_s += GRACE_S if desired.stop != "kill" else 0.0
             self.end_ranks()
         self.around.after(delay_s, self, "settle")
 
