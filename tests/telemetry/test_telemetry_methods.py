@@ -5,6 +5,7 @@ too where a torch of then runs them; here it is what differs.
 """
 
 import gc
+import threading
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -158,6 +159,54 @@ def test_a_message_is_no_collective_though_torch_counts_it_and_somebody_looks_me
     group.send([], 1, inside=lambda: counts.mark(1))
     group.send([], 1)
     counts.mark(2)
+    assert counts.enqueued == 1
+
+
+def test_a_collective_beside_a_message_of_another_thread_is_one(
+    counted: tuple[Sums, Group],
+) -> None:
+    group, counts = counted
+    group.send([], 1, inside=lambda: group.allreduce([]))
+    group.allreduce([])
+    counts.mark(1)
+    assert counts.enqueued == 2
+
+
+class Interrupts:
+    """A tensor at which a signal comes, as it is looked at."""
+
+    def __init__(self, handler: Any) -> None:
+        self._handler = handler
+
+    def numel(self) -> int:
+        handler, self._handler = self._handler, lambda: None
+        handler()
+        return 1
+
+    def element_size(self) -> int:
+        return 4
+
+
+def test_a_collective_of_a_signals_handler_does_not_wait_for_the_one_that_it_interrupts(
+    counted: tuple[Sums, Group],
+) -> None:
+    group, counts = counted
+    called = threading.Thread(
+        target=lambda: group.allreduce([Interrupts(lambda: group.allreduce([]))]), daemon=True
+    )
+    called.start()
+    called.join(20.0)
+    assert not called.is_alive()
+    counts.mark(1)
+    assert counts.enqueued == 2
+
+
+def test_a_group_in_python_that_has_no_numbers_is_called_all_the_same(
+    counted: tuple[Sums, Group], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group, counts = counted
+    monkeypatch.delattr(Sums, "_get_sequence_number_for_group")
+    assert group.allreduce([]) == "work"
     assert counts.enqueued == 1
 
 
