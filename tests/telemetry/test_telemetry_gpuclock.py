@@ -1,12 +1,17 @@
 """A GPU's clock against a made-up GPU, of which the test knows what it did when."""
 
+import _thread
+import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import DEADLINE_S
 
 from holdfast.telemetry import cuda, current
 from holdfast.telemetry import gpu as gpu_module
@@ -159,6 +164,78 @@ def test_an_error_of_cuda_ends_the_clock_and_nothing_else(monkeypatch: pytest.Mo
         gpu.pauses(True)
         gpu.stepped(step, 0)
     assert (told, gpu.step) == (["failed"], 0)
+
+
+def test_a_thread_that_saves_beside_the_training_neither_waits_nor_pauses_for_it() -> None:
+    """It enqueues on a stream of the same name, and waits on the CPU."""
+    gpu, spans = MadeUp(), Spans()
+    clock = GpuClock(gpu, lambda: gpu.now)
+
+    def saves() -> None:
+        clock.pauses(True)
+        assert not clock.enqueued(spans.of("a save's"))
+        clock.made(7)
+        begin = clock.waits()
+        gpu.computes(10 * MS)  # by the thread that trains
+        clock.waited(begin)
+        clock.pauses(False)
+
+    def goes_backward() -> None:
+        clock.enqueued(spans.of("backward"))
+        begin = clock.waits()
+        gpu.waits_until(gpu.busy_until + 3 * MS)
+        clock.waited(begin)
+
+    clock.stepped(1, 0)
+    run_beside(saves)
+    assert spans.told == []
+    clock.enqueued(spans.of("mine"))
+    run_beside(saves)
+    begin = clock.waits()
+    gpu.waits_until(gpu.busy_until + 2 * MS)
+    clock.waited(begin)
+    ended = threading.Event()
+    _thread.start_new_thread(lambda: (goes_backward(), ended.set()), ())  # as one of autograd's
+    assert ended.wait(DEADLINE_S)
+    gpu.now = gpu.busy_until
+    clock.stepped(2, 0)
+    gpu.goes_on(MS)
+    clock.stepped(3, 0)
+    assert clock.at_step_ns[2:] == (5 * MS, 0)
+
+
+def run_beside(what: Callable[[], None]) -> None:
+    thread = threading.Thread(target=what)
+    thread.start()
+    thread.join(DEADLINE_S)
+
+
+def test_a_pause_that_began_before_the_clock_ends_none(gpu: MadeUp) -> None:
+    clock = Gpu(lambda: None)
+    clock.pauses(True)
+    clock.stepped(1, 0)
+    clock.pauses(False)
+    begin = clock.waits()
+    gpu.waits_until(4 * MS)
+    clock.waited(begin)
+    clock.pauses(True)
+    gpu.computes(3 * MS)
+    clock.pauses(False)
+    gpu.now = gpu.busy_until
+    clock.stepped(2, 0)
+    gpu.goes_on(MS)
+    clock.stepped(3, 0)
+    assert clock.at_step_ns[2:] == (4 * MS, 3 * MS)
+
+
+def test_what_is_called_torch_and_has_no_gpus_fails_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    told: list[str] = []
+    gpu = Gpu(lambda: told.append("failed"))
+    assert [gpu.stepped(step, 0) for step in (1, 2)] == [False, False]
+    assert told == ["failed"]
 
 
 Span = tuple[str, int, int, int]
