@@ -43,7 +43,8 @@ class Method(NamedTuple):
 
     @property
     def is_message(self) -> bool:
-        return self.operation in ("SEND", "RECV")
+        """Or made of some, of which the first rank has more than the others."""
+        return self.operation in ("SEND", "RECV", "MONITORED_BARRIER")
 
     def of(self, arguments: Sequence[Any]) -> Operation:
         root = -1 if self.root is None else arguments[self.root]
@@ -70,6 +71,7 @@ METHODS = {
     "send": Method("SEND", root=1),
     "recv": Method("RECV", root=1),
     "recv_anysource": Method("RECV"),
+    "monitored_barrier": Method("MONITORED_BARRIER"),
 }
 _WATCHED: "weakref.WeakKeyDictionary[Any, Counted]" = weakref.WeakKeyDictionary()
 

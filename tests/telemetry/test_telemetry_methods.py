@@ -37,6 +37,7 @@ if rank < 2:
     dist.all_reduce(torch.ones(3), group=odd)
     for _ in range(3):  # messages are counted by torch like collectives
         (dist.send if rank == 0 else dist.recv)(torch.ones(1), 1 - rank)
+dist.monitored_barrier()  # of messages, too
 dist.all_gather([torch.ones(2) for _ in range(world)], torch.ones(2))
 dist.all_reduce(torch.ones(4, 8))
 print("done", flush=True)
