@@ -7,6 +7,7 @@ Must not wait; each count has one writer (collectives: whoever enqueues; done: o
 import math
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -64,6 +65,7 @@ class Recorder:
         self._members = 0
         self._peers: dict[int, Peer] = {}
         self._phases: dict[str, Phase] = {}
+        self.over: weakref.WeakSet[Work] = weakref.WeakSet()
         self._counting = threading.Lock()
         self._paused: list[str] = []
         self._until_step = ""  # a pause that the next step ends
@@ -350,6 +352,12 @@ class Recorder:
         group.pending.append((work, group.begun))
         self._count_done((group,))
 
+    def is_over(self, work: Work) -> None:
+        """The script has waited for `work`, which may be all that tells of its end: of a
+        reduce-scatter of gloo's `is_completed` never does."""
+        if any(group.pending for group in self._groups):
+            self.over.add(work)
+
     def _count_done(self, groups: "Sequence[Group]") -> None:
         """Count what has completed. Never waits: where another thread counts, this one goes on."""
         if self._counting.acquire(blocking=False):
@@ -464,12 +472,15 @@ class Group:
 
     def count_done(self) -> None:
         """Count what has completed, in order; called by one thread at a time."""
-        while self.pending and self.pending[0][0].is_completed():
+        while self.pending and self._is_done(self.pending[0][0]):
             self._done += 1
             self._recorder.ring.done(self._slot, self._done)
             _, begun = self.pending.popleft()
             if begun is not None and (tracer := self._recorder.tracer) is not None:
                 tracer.done(self.head, begun)
+
+    def _is_done(self, work: Work) -> bool:
+        return work.is_completed() or work in self._recorder.over
 
     def mark(self, step: int) -> None:
         """Keep how many had been enqueued when `step` ended."""
