@@ -321,6 +321,44 @@ def test_of_what_nobody_is_seen_to_wait_for_the_newest_alone_has_a_length() -> N
     assert clock.at_step_ns[2] == 5 * MS
 
 
+def test_where_one_of_two_was_waited_for_the_other_is_not_supposed_to_be() -> None:
+    gpu = MadeUp()
+    clock = GpuClock(gpu, lambda: gpu.now)
+    clock.stepped(1, 0)
+    clock.enqueued()
+    clock.enqueued()
+    gpu.computes(3 * MS)
+    begin = clock.waits()
+    gpu.waits_until(5 * MS)
+    clock.waited(begin)
+    gpu.computes(7 * MS)
+    clock.optimizes()
+    gpu.now = gpu.busy_until
+    clock.stepped(2, 0)
+    clock.stepped(3, 0)
+    assert clock.at_step_ns[2] == 2 * MS
+
+
+def test_a_script_that_goes_on_on_another_stream_is_followed() -> None:
+    class Moves(MadeUp):
+        stream = mine = 1
+
+        def here(self) -> bool:
+            return self.stream == self.mine
+
+        def follow(self) -> None:
+            self.mine = self.stream
+
+    gpu = Moves()
+    clock = GpuClock(gpu, lambda: gpu.now)
+    for step in range(1, 6):
+        gpu.stream = 2 if step > 2 else 1
+        gpu.computes(MS)
+        gpu.now = gpu.busy_until
+        clock.stepped(step, 0)
+    assert clock.step == 5
+
+
 def test_marks_of_collectives_that_nobody_waits_for_are_few() -> None:
     gpu, spans = MadeUp(), Spans()
     clock = GpuClock(gpu, lambda: gpu.now)
