@@ -162,7 +162,7 @@ class GpuClock:
     def pauses(self, pausing: bool) -> None:
         """The script begins or ends what is no step; one pause may be in another; the end of
         one that began before this clock is none. Beside the thread that trains there are none."""
-        if threading.get_ident() != self._trains or not (pausing or self._pauses):
+        if not (pausing or self._pauses) or not self.is_of_training():
             return
         self._pauses += 1 if pausing else -1
         if pausing and self._pauses == 1 and self._marks.here():
@@ -185,10 +185,10 @@ class GpuClock:
         return self._steps > 1
 
     def is_of_training(self) -> bool:
-        """Whether the calling thread is the one that trains, or one of autograd's, which Python has
-        not started. Another, that saves say, has a stream of the same name, and its waits are not
-        the GPU's."""
-        if threading.get_ident() == self._trains:
+        """Whether the calling thread is the main one, the one that trains, or one of autograd's,
+        which Python has not started. Another, that saves say, has a stream of the same name, and
+        its waits are not the GPU's."""
+        if threading.get_ident() in (self._trains, threading.main_thread().ident):
             return True
         return isinstance(threading.current_thread(), threading._DummyThread)
 

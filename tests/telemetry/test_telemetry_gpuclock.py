@@ -204,6 +204,21 @@ def test_a_thread_that_saves_beside_the_training_neither_waits_nor_pauses_for_it
     assert clock.at_step_ns[2:] == (5 * MS, 0)
 
 
+def test_where_optimizers_step_in_autograds_threads_the_main_one_trains_as_well() -> None:
+    gpu = MadeUp()
+    clock = GpuClock(gpu, lambda: gpu.now)
+    for step in (1, 2, 3):
+        begin = clock.waits()
+        gpu.waits_until(gpu.busy_until + 2 * MS)
+        clock.waited(begin)
+        clock.pauses(True)
+        gpu.computes(3 * MS)
+        clock.pauses(False)
+        gpu.now = gpu.busy_until
+        run_beside(lambda: clock.stepped(step, 0))  # noqa: B023 it is over by then
+    assert clock.at_step_ns[2:] == (2 * MS, 3 * MS)
+
+
 def run_beside(what: Callable[[], None]) -> None:
     thread = threading.Thread(target=what)
     thread.start()

@@ -152,6 +152,15 @@ def test_a_collective_that_torch_does_not_count_is_counted_all_the_same(
     assert counts.enqueued == 2
 
 
+def test_what_c_enqueues_beside_a_collective_is_counted_as_well(
+    counted: tuple[Sums, Group],
+) -> None:
+    group, counts = counted
+    group.allreduce([], more=3)
+    counts.mark(1)
+    assert counts.enqueued == 3
+
+
 def test_a_message_is_no_collective_though_torch_counts_it_and_somebody_looks_meanwhile(
     counted: tuple[Sums, Group],
 ) -> None:
@@ -208,6 +217,15 @@ def test_a_group_in_python_that_has_no_numbers_is_called_all_the_same(
     group, counts = counted
     monkeypatch.delattr(Sums, "_get_sequence_number_for_group")
     assert group.allreduce([]) == "work"
+    assert counts.enqueued == 1
+
+
+def test_of_a_group_that_is_let_go_nothing_is_counted(counted: tuple[Sums, Group]) -> None:
+    group, counts = counted
+    group.allreduce([])
+    methods.forget(group)
+    group.allreduce([])
+    counts.mark(1)
     assert counts.enqueued == 1
 
 
