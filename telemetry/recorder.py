@@ -32,6 +32,11 @@ SETTLE_PULSES = 100
 """Between looks for room for a ring that has no file: 5 s. One that finds none costs two calls."""
 
 
+MOST_PENDING = 1_000
+"""Works of a group that may be under way: each holds its tensors. Where there are more, one never
+says that it is done (a reduce-scatter of gloo's that C++ waits for), and nobody is asked again."""
+
+
 class Work(Protocol):
     """What of `torch.distributed.Work` is used here."""
 
@@ -349,8 +354,13 @@ class Recorder:
 
     def pending(self, work: Work, group: "Group") -> None:
         """`work` has been enqueued in `group`; it is counted as done once it is completed."""
-        group.pending.append((work, group.begun))
-        self._count_done((group,))
+        if len(group.pending) == MOST_PENDING:
+            group.pending.clear()
+            group.followed = False
+            self.missing("done")
+        if group.followed:
+            group.pending.append((work, group.begun))
+            self._count_done((group,))
 
     def is_over(self, work: Work) -> None:
         """The script has waited for `work`, which may be all that tells of its end: of a
