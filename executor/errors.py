@@ -25,6 +25,11 @@ _LAST_LINE = re.compile(r"^(?P<name>[A-Za-z_][\w.]*)(: (?P<text>.*))?$", re.DOTA
 _MARGIN = re.compile(r"^\[rank\d+\]: ?", re.MULTILINE)
 """What torch puts before each line of a traceback once a process group was made."""
 _TRACEBACK = "Traceback (most recent call last):"
+_CAME_OF = re.compile(
+    r"\n(During handling of the above exception, another exception occurred:"
+    r"|The above exception was the direct cause of the following exception:)\s*\Z"
+)
+"""Before the traceback of an exception that came of another one."""
 
 
 def rank_error(folder: Path) -> RankError | None:
@@ -93,8 +98,15 @@ def _from_stderr(path: Path) -> RankError | None:
         return None
     if _TRACEBACK not in text:
         return _error(text.rpartition("\n")[2], "", 0.0)
-    trace = text[text.rindex(_TRACEBACK) :]
-    return _error(_last_words(trace), trace, 0.0)
+    last = text.rindex(_TRACEBACK)
+    return _error(_last_words(text[last:]), text[_first(text, last) :], 0.0)
+
+
+def _first(text: str, last: int) -> int:
+    """Where the traceback begins of the exception that the one at `last` came of in the end."""
+    while _CAME_OF.search(before := text[:last]) and _TRACEBACK in before:
+        last = before.rindex(_TRACEBACK)
+    return last
 
 
 def _read(path: Path, most: int) -> bytes:

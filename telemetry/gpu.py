@@ -68,19 +68,20 @@ class Gpu:
         self._fenced(GpuClock.pauses, pausing)
 
     def stepped(self, step: int, ran_ns: int, told: Told | None = None) -> bool:
-        if self._clock is None and not self._is_broken and cuda.is_there():
+        if self._clock is None and not self._is_broken:
             self._begin()
         return self._fenced(GpuClock.stepped, step, ran_ns, told) is True
 
     def _begin(self) -> None:
         try:
-            self._marks = cuda.CudaMarks()
-            self._clock = GpuClock(self._marks)
+            if cuda.is_there():
+                self._marks = cuda.CudaMarks()
+                self._clock = GpuClock(self._marks)
         except Exception:  # noqa: BLE001 see above
             self._end()
 
-    def _is_apart(self, _: GpuClock) -> bool:
-        return self._marks is not None and not self._marks.here()
+    def _is_apart(self, clock: GpuClock) -> bool:
+        return self._marks is not None and clock.is_of_training() and not self._marks.here()
 
     def _fenced(self, what: Callable[..., _T], *arguments: Any) -> _T | None:
         if self._clock is None:

@@ -92,6 +92,7 @@ class GpuClock:
         self._enqueued: Mark | None = None  # and nobody was seen to wait since
         self._paused: Mark | None = None
         self._pauses = 0
+        self._trains = threading.get_ident()
         self._waiting: set[int] = set()  # threads
         self._steps = 0
         self._last: Mark | None = None
@@ -133,7 +134,8 @@ class GpuClock:
 
     def made(self, key: int | None) -> None:
         """The work of the collective that was enqueued last."""
-        if self._under_way and self._under_way[-1].begin is self._enqueued:
+        newest = self._under_way[-1].begin if self._under_way else None
+        if newest is not None and newest is self._enqueued and self.is_of_training():
             self._under_way[-1] = self._under_way[-1]._replace(key=key)
 
     def optimizes(self) -> None:
@@ -158,7 +160,10 @@ class GpuClock:
         return True
 
     def pauses(self, pausing: bool) -> None:
-        """The script begins or ends what is no step; one pause may be in another."""
+        """The script begins or ends what is no step; one pause may be in another; the end of
+        one that began before this clock is none. Beside the thread that trains there are none."""
+        if not (pausing or self._pauses) or not self.is_of_training():
+            return
         self._pauses += 1 if pausing else -1
         if pausing and self._pauses == 1 and self._marks.here():
             self._enqueued, self._paused = None, self._mark()
@@ -169,6 +174,7 @@ class GpuClock:
     def stepped(self, step: int, ran_ns: int, told: Told | None = None) -> bool:
         """A step is enqueued as a whole; `ran_ns`: as of `StepClock`. Whether it is `told` later:
         nobody knows when the first one began."""
+        self._trains = threading.get_ident()
         if not self._marks.here():
             self._marks.follow()
         if not self._marks.here() or len(self._entries) >= MOST:  # it is captured, or stands still
@@ -178,8 +184,18 @@ class GpuClock:
         self._steps += 1
         return self._steps > 1
 
+    def is_of_training(self) -> bool:
+        """Whether the calling thread is the main one, the one that trains, or one of autograd's,
+        which Python has not started. Another, that saves say, has a stream of the same name, and
+        its waits are not the GPU's."""
+        if threading.get_ident() in (self._trains, threading.main_thread().ident):
+            return True
+        return isinstance(threading.current_thread(), threading._DummyThread)
+
     def _is_open(self) -> bool:
-        return not self._pauses and len(self._entries) < MOST and self._marks.here()
+        if self._pauses or len(self._entries) >= MOST:
+            return False
+        return self.is_of_training() and self._marks.here()
 
     def _mark(self) -> Mark:
         return Mark(self._marks.mark(), self._host_ns())

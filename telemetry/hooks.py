@@ -260,7 +260,10 @@ def telling_wait(inner: Callable[..., Any]) -> Callable[..., Any]:
             return inner(work, *rest, **named)
         outer, begin = recorder.waits(), recorder.gpu.waits()
         try:
-            return inner(work, *rest, **named)
+            result = inner(work, *rest, **named)
+            with suppress(Exception):
+                recorder.is_over(work)
+            return result
         finally:
             recorder.gpu.waited(begin, work)
             recorder.waited(outer)

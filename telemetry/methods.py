@@ -43,7 +43,8 @@ class Method(NamedTuple):
 
     @property
     def is_message(self) -> bool:
-        return self.operation in ("SEND", "RECV")
+        """Or made of some, of which the first rank has more than the others."""
+        return self.operation in ("SEND", "RECV", "MONITORED_BARRIER")
 
     def of(self, arguments: Sequence[Any]) -> Operation:
         root = -1 if self.root is None else arguments[self.root]
@@ -70,6 +71,7 @@ METHODS = {
     "send": Method("SEND", root=1),
     "recv": Method("RECV", root=1),
     "recv_anysource": Method("RECV"),
+    "monitored_barrier": Method("MONITORED_BARRIER"),
 }
 _WATCHED: "weakref.WeakKeyDictionary[Any, Counted]" = weakref.WeakKeyDictionary()
 
@@ -108,15 +110,16 @@ class Counted:
         self.watched = watched
         self._group = weakref.ref(group)
         self._counts: Group = watched.counts
-        self._one = threading.Lock()  # the pulse follows, too
+        # The pulse follows, too; and a signal's handler may come between, and call a collective.
+        self._one = threading.RLock()
         self._messages = 0  # that are being enqueued
         self._uncounted = -(self._sequence() or 0)  # by torch, but by us; or before us
 
     def call(self, method: Method, arguments: Sequence[Any], enqueue: Callable[[], Any]) -> Any:
         """Count what `enqueue` does, and return what it returns."""
-        before, op = self._begins(method, arguments)
         self._messages += method.is_message
         try:
+            before, op = self._begins(method, arguments)
             work = enqueue()
             if op is not None:
                 self._made(method, before, op._replace(work=work))
@@ -153,14 +156,16 @@ class Counted:
         """Count what was enqueued by nobody that is seen."""
         if self._one.acquire(blocking=False):  # else a call is about to
             try:
-                if not self._messages:  # torch may have counted one that is under way
-                    self._catch_up()
+                self._catch_up()
             finally:
                 self._one.release()
 
     def _catch_up(self) -> int | None:
+        """Not while a message is under way, which torch may have counted: another thread's, too."""
         sequence = self._sequence()
-        if sequence is not None and (more := sequence + self._uncounted) > self._counts.enqueued:
+        if sequence is None or self._messages:
+            return sequence
+        if (more := sequence + self._uncounted) > self._counts.enqueued:
             self._counts.unseen(more)
             missing("done")
         return sequence
@@ -168,7 +173,7 @@ class Counted:
     def _sequence(self) -> int | None:
         """Of the last collective, as torch counts; None where its backend does not."""
         group = self._group()
-        with suppress(RuntimeError):
+        with suppress(Exception):  # of torch, or of a group that is written in Python
             if group is not None:
                 return int(group._get_sequence_number_for_group())
         return None

@@ -7,6 +7,7 @@ Must not wait; each count has one writer (collectives: whoever enqueues; done: o
 import math
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -29,6 +30,11 @@ PULSE_S = 0.05
 
 SETTLE_PULSES = 100
 """Between looks for room for a ring that has no file: 5 s. One that finds none costs two calls."""
+
+
+MOST_PENDING = 1_000
+"""Works of a group that may be under way: each holds its tensors. Where there are more, one never
+says that it is done (a reduce-scatter of gloo's that C++ waits for), and nobody is asked again."""
 
 
 class Work(Protocol):
@@ -64,6 +70,7 @@ class Recorder:
         self._members = 0
         self._peers: dict[int, Peer] = {}
         self._phases: dict[str, Phase] = {}
+        self.over: weakref.WeakSet[Work] = weakref.WeakSet()
         self._counting = threading.Lock()
         self._paused: list[str] = []
         self._until_step = ""  # a pause that the next step ends
@@ -347,8 +354,19 @@ class Recorder:
 
     def pending(self, work: Work, group: "Group") -> None:
         """`work` has been enqueued in `group`; it is counted as done once it is completed."""
-        group.pending.append((work, group.begun))
-        self._count_done((group,))
+        if len(group.pending) == MOST_PENDING:
+            group.pending.clear()
+            group.followed = False
+            self.missing("done")
+        if group.followed:
+            group.pending.append((work, group.begun))
+            self._count_done((group,))
+
+    def is_over(self, work: Work) -> None:
+        """The script has waited for `work`, which may be all that tells of its end: of a
+        reduce-scatter of gloo's `is_completed` never does."""
+        if any(group.pending for group in self._groups):
+            self.over.add(work)
 
     def _count_done(self, groups: "Sequence[Group]") -> None:
         """Count what has completed. Never waits: where another thread counts, this one goes on."""
@@ -464,12 +482,15 @@ class Group:
 
     def count_done(self) -> None:
         """Count what has completed, in order; called by one thread at a time."""
-        while self.pending and self.pending[0][0].is_completed():
+        while self.pending and self._is_done(self.pending[0][0]):
             self._done += 1
             self._recorder.ring.done(self._slot, self._done)
             _, begun = self.pending.popleft()
             if begun is not None and (tracer := self._recorder.tracer) is not None:
                 tracer.done(self.head, begun)
+
+    def _is_done(self, work: Work) -> bool:
+        return work.is_completed() or work in self._recorder.over
 
     def mark(self, step: int) -> None:
         """Keep how many had been enqueued when `step` ended."""

@@ -3,6 +3,7 @@
 Memory and caches are passed by where the file system can; see `scratch`.
 """
 
+import errno
 import mmap
 import os
 
@@ -17,7 +18,8 @@ class _Read:
 
     def once(self, scratch: Scratch, begin: int) -> None:
         os.posix_fadvise(scratch.fd, begin, PIECE_BYTES, os.POSIX_FADV_DONTNEED)
-        os.preadv(scratch.fd, [self._read], begin)
+        if os.preadv(scratch.fd, [self._read], begin) < PIECE_BYTES:
+            raise OSError(errno.EIO, "a part of what was written is not there")
 
     def right(self, scratch: Scratch) -> bool:
         return self._read[:] == scratch.piece[:]

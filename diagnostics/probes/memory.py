@@ -47,14 +47,23 @@ def run(order: DiagnosticOrder, node: str) -> Measured:
 
 
 def copies(cpus: list[int], block_bytes: int, for_s: float) -> Measured:
-    """By a thread on each of these processors."""
-    all_there = threading.Barrier(len(cpus))
+    """By a thread on each of these processors; no figure where one cannot begin."""
+    all_there, failed = threading.Barrier(len(cpus)), list[Exception]()
 
     def copy(cpu: int) -> Copied:
-        return _copied(cpu, block_bytes, all_there, for_s)
+        try:
+            return _copied(cpu, block_bytes, all_there, for_s)
+        except OSError as error:
+            failed.append(error)
+            all_there.abort()  # the others wait for it
+            raise
 
     with ThreadPoolExecutor(len(cpus)) as pool:
-        found = list(pool.map(copy, cpus))
+        try:
+            found = list(pool.map(copy, cpus))
+        except (OSError, RuntimeError) as error:  # no processor or memory; no thread
+            all_there.abort()
+            return Measured(ok=None, detail=f"cannot be run here: {[*failed, error][0]}")
     if wrong := sum(not each.same for each in found):
         return Measured(ok=False, wrong=True, detail=f"{wrong} of {len(found)} copies are wrong")
     speed = sum(block_bytes / each.took_s for each in found) / 1e9

@@ -32,6 +32,18 @@ def refused(
     return RankStatus(rank=0, state="exited", exit_code=code, error=error, **(HERE | told))
 
 
+def chained(first: str, last: str, between: str = "During handling of the above") -> RankStatus:
+    """One exception that came of another one, as Python prints that."""
+    told = [
+        f'Traceback (most recent call last):\n  File "a.py", line 1\n{e}\n' for e in (first, last)
+    ]
+    text = f"{told[0]}\n{between} exception, another exception occurred:\n\n{told[1]}"
+    status = raised(last)
+    assert status.error is not None
+    return replace(status, error=replace(status.error, traceback=text))
+
+
+NO_FILE = "UnboundLocalError: cannot access local variable 'file'"
 ABSENT = raised("ModuleNotFoundError: No module named 'transformer'")
 
 
@@ -62,6 +74,11 @@ def end(life, told: Mapping[int, RankStatus]) -> None:
         pytest.param(ABSENT, "What it imports is not there", id="a module"),
         pytest.param(raised("ImportError: cannot import name 'f'"), "What it imp", id="a name"),
         pytest.param(raised("NameError: name 'prnt' is not"), "It uses a name", id="a typo"),
+        pytest.param(
+            chained("ModuleNotFoundError: No module named 'a'", "ImportError: b"),
+            "What it imports is not there",
+            id="neither of two modules",
+        ),
     ],
 )
 def test_what_cannot_work_is_begun_once(life, status: RankStatus, why: str) -> None:
@@ -80,7 +97,18 @@ def test_what_cannot_work_is_begun_once(life, status: RankStatus, why: str) -> N
         pytest.param(refused(""), id="not a word"),
         pytest.param(refused("Connection reset by peer"), id="words of a network"),
         pytest.param(refused("tar: error while reading", step=None), id="any program's words"),
+        pytest.param(refused("dpkg: error: a lock was locked", step=None), id="of a lock"),
         pytest.param(refused(step=3), id="it trained"),
+        pytest.param(
+            chained("ConnectionError: refused\nnow", NO_FILE), id="what failed had no name"
+        ),
+        pytest.param(
+            chained("app.StoreError", "ImportError: x", "The above exception was the direct"),
+            id="an import of a store",
+        ),
+        pytest.param(raised("ImportError: a/fused.so: file too short"), id="it is being built"),
+        pytest.param(raised("ImportError: a.py: Input/output error"), id="a disk's error"),
+        pytest.param(raised("ImportError: Cannot allocate memory"), id="no memory"),
         pytest.param(raised("ValueError: bad"), id="an exception of data"),
         pytest.param(RankStatus(rank=0, state="exited", signal=6, step=0), id="a signal"),
     ],

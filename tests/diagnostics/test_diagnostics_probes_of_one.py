@@ -1,6 +1,7 @@
 """Probes of one node: memory, disk, clock. What a node lacks, or others use, makes none bad."""
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -64,6 +65,30 @@ def test_many_processors_are_as_many_as_are_enough(monkeypatch: pytest.MonkeyPat
     assert asked[0] == list(range(0, 100, 7))  # all over the machine
 
 
+def test_a_processor_that_is_gone_is_told_and_the_others_do_not_wait_for_it() -> None:
+    found = memory.copies([next(iter(os.sched_getaffinity(0))), 1_000_000], 1 << 20, 0.0)
+    assert (found.ok, found.detail) == (None, "cannot be run here: [Errno 22] Invalid argument")
+
+
+def test_where_there_is_no_thread_for_one_the_others_do_not_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Few(threading.Thread):
+        """One, and no more."""
+
+        started = 0
+
+        def start(self) -> None:
+            if Few.started:
+                raise RuntimeError("can't start new thread")
+            Few.started += 1
+            super().start()
+
+    monkeypatch.setattr(threading, "Thread", Few)
+    found = memory.copies([next(iter(os.sched_getaffinity(0)))] * 2, 1 << 20, 0.0)
+    assert (found.ok, found.detail) == (None, "cannot be run here: can't start new thread")
+
+
 # ---------------------------------------------------------------- disk
 
 
@@ -118,6 +143,26 @@ def test_a_disk_that_fills_up_meanwhile_is_not_called_bad(
     monkeypatch.setattr(scratch.os, "pwrite", full)
     found = probe.run(ORDER, "n1")
     assert (found.ok, found.detail) == (None, f"{folder}: No space left on device")
+
+
+@DISK
+def test_a_disk_that_had_room_for_a_part_is_not_called_bad(
+    probe: SimpleNamespace, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scratch.os, "pwrite", lambda fd, piece, begin: os.write(fd, b""))
+    found = probe.run(ORDER, "n1")
+    assert (found.ok, found.detail) == (None, f"{folder}: No space left on device")
+
+
+def test_a_part_that_is_read_is_not_called_another_than_was_written(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_read.os, "preadv", lambda *_: 512)
+    found = disk_read.run(ORDER, "n1")
+    assert (found.ok, found.detail.removeprefix(f"{folder}: ")) == (
+        None,
+        "a part of what was written is not there",
+    )
 
 
 def test_what_is_read_otherwise_than_it_was_written_is_wrong(
@@ -213,6 +258,16 @@ def judged(ahead_ns: int, within_ns: int, over_ns: int = 200_000_000) -> Measure
 def test_a_clock_that_jumps_runs_back_or_races_is_wrong(ahead_ns: int) -> None:
     found = judged(ahead_ns, within_ns=100)
     assert (found.ok, found.wrong) == (False, True)
+
+
+@pytest.mark.parametrize(("jumps", "ok"), [(1, True), (2, False)])
+def test_a_clock_that_is_set_once_is_not_wrong_and_one_that_goes_on_jumping_is(
+    monkeypatch: pytest.MonkeyPatch, jumps: int, ok: bool
+) -> None:
+    at_ns = [0, 9_200, 10_000, 10_200 + 9_000 * (jumps - 1)]
+    reads = iter(Reading(at * 10**6, nth * 200 * 10**6, 100) for nth, at in enumerate(at_ns))
+    monkeypatch.setattr(clock, "read", lambda: next(reads))
+    assert clock.run(ORDER, "n1").ok is ok
 
 
 @given(

@@ -63,6 +63,16 @@ def test_an_error_file_that_is_none_gives_way_to_stderr(tmp_path: Path, content:
     assert (error.exception, error.message) == ("BadDataError", "my.pkg.BadDataError: row 3")
 
 
+def test_what_an_exception_came_of_is_kept_of_stderr_too(tmp_path: Path) -> None:
+    one = "Traceback (most recent call last):\n  File x\n"
+    came = f"{one}OSError: a\n\nDuring handling of the above exception, another exception occurred:"
+    (tmp_path / "stderr.log").write_text(f"{one}ValueError: before\n{came}\n\n{one}NameError: b\n")
+    error = rank_error(tmp_path)
+    assert error is not None
+    assert (error.exception, error.message) == ("NameError", "NameError: b")
+    assert error.traceback == f"{came}\n\n{one}NameError: b"
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["a pipe", "a folder"])
 def test_an_error_file_that_is_no_file_is_not_waited_for(tmp_path: Path, make: Any) -> None:
     make(tmp_path / "error.json")

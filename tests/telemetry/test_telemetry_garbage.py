@@ -56,3 +56,11 @@ def test_another_attempts_ring_begins_anew_and_the_last_one_is_left(
     assert told_s(ring) == once_s
     assert 0.0 < told_s(RingReader(tmp_path / "next")) < 60.0
     assert len(gc.callbacks) == len({id(each) for each in gc.callbacks})
+
+
+def test_a_collection_that_had_begun_before_is_not_counted_from_when_the_machine_did(
+    ring: RingReader,
+) -> None:
+    counts = next(each for each in gc.callbacks if isinstance(each, garbage._Collections))
+    counts("stop", {"generation": garbage.OLDEST})
+    assert told_s(ring) == 0.0

@@ -1,12 +1,17 @@
 """A GPU's clock against a made-up GPU, of which the test knows what it did when."""
 
+import _thread
+import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from waiting import DEADLINE_S
 
 from holdfast.telemetry import cuda, current
 from holdfast.telemetry import gpu as gpu_module
@@ -161,6 +166,93 @@ def test_an_error_of_cuda_ends_the_clock_and_nothing_else(monkeypatch: pytest.Mo
     assert (told, gpu.step) == (["failed"], 0)
 
 
+def test_a_thread_that_saves_beside_the_training_neither_waits_nor_pauses_for_it() -> None:
+    """It enqueues on a stream of the same name, and waits on the CPU."""
+    gpu, spans = MadeUp(), Spans()
+    clock = GpuClock(gpu, lambda: gpu.now)
+
+    def saves() -> None:
+        clock.pauses(True)
+        assert not clock.enqueued(spans.of("a save's"))
+        clock.made(7)
+        begin = clock.waits()
+        gpu.computes(10 * MS)  # by the thread that trains
+        clock.waited(begin)
+        clock.pauses(False)
+
+    def goes_backward() -> None:
+        clock.enqueued(spans.of("backward"))
+        begin = clock.waits()
+        gpu.waits_until(gpu.busy_until + 3 * MS)
+        clock.waited(begin)
+
+    clock.stepped(1, 0)
+    run_beside(saves)
+    assert spans.told == []
+    clock.enqueued(spans.of("mine"))
+    run_beside(saves)
+    begin = clock.waits()
+    gpu.waits_until(gpu.busy_until + 2 * MS)
+    clock.waited(begin)
+    ended = threading.Event()
+    _thread.start_new_thread(lambda: (goes_backward(), ended.set()), ())  # as one of autograd's
+    assert ended.wait(DEADLINE_S)
+    gpu.now = gpu.busy_until
+    clock.stepped(2, 0)
+    gpu.goes_on(MS)
+    clock.stepped(3, 0)
+    assert clock.at_step_ns[2:] == (5 * MS, 0)
+
+
+def test_where_optimizers_step_in_autograds_threads_the_main_one_trains_as_well() -> None:
+    gpu = MadeUp()
+    clock = GpuClock(gpu, lambda: gpu.now)
+    for step in (1, 2, 3):
+        begin = clock.waits()
+        gpu.waits_until(gpu.busy_until + 2 * MS)
+        clock.waited(begin)
+        clock.pauses(True)
+        gpu.computes(3 * MS)
+        clock.pauses(False)
+        gpu.now = gpu.busy_until
+        run_beside(lambda: clock.stepped(step, 0))  # noqa: B023 it is over by then
+    assert clock.at_step_ns[2:] == (2 * MS, 3 * MS)
+
+
+def run_beside(what: Callable[[], None]) -> None:
+    thread = threading.Thread(target=what)
+    thread.start()
+    thread.join(DEADLINE_S)
+
+
+def test_a_pause_that_began_before_the_clock_ends_none(gpu: MadeUp) -> None:
+    clock = Gpu(lambda: None)
+    clock.pauses(True)
+    clock.stepped(1, 0)
+    clock.pauses(False)
+    begin = clock.waits()
+    gpu.waits_until(4 * MS)
+    clock.waited(begin)
+    clock.pauses(True)
+    gpu.computes(3 * MS)
+    clock.pauses(False)
+    gpu.now = gpu.busy_until
+    clock.stepped(2, 0)
+    gpu.goes_on(MS)
+    clock.stepped(3, 0)
+    assert clock.at_step_ns[2:] == (4 * MS, 3 * MS)
+
+
+def test_what_is_called_torch_and_has_no_gpus_fails_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    told: list[str] = []
+    gpu = Gpu(lambda: told.append("failed"))
+    assert [gpu.stepped(step, 0) for step in (1, 2)] == [False, False]
+    assert told == ["failed"]
+
+
 Span = tuple[str, int, int, int]
 
 
@@ -242,6 +334,44 @@ def test_of_what_nobody_is_seen_to_wait_for_the_newest_alone_has_a_length() -> N
     clock.stepped(3, 0)
     assert spans.told == [("first", 0, 0, 0), ("second", 6 * MS, 5 * MS, 5 * MS)]
     assert clock.at_step_ns[2] == 5 * MS
+
+
+def test_where_one_of_two_was_waited_for_the_other_is_not_supposed_to_be() -> None:
+    gpu = MadeUp()
+    clock = GpuClock(gpu, lambda: gpu.now)
+    clock.stepped(1, 0)
+    clock.enqueued()
+    clock.enqueued()
+    gpu.computes(3 * MS)
+    begin = clock.waits()
+    gpu.waits_until(5 * MS)
+    clock.waited(begin)
+    gpu.computes(7 * MS)
+    clock.optimizes()
+    gpu.now = gpu.busy_until
+    clock.stepped(2, 0)
+    clock.stepped(3, 0)
+    assert clock.at_step_ns[2] == 2 * MS
+
+
+def test_a_script_that_goes_on_on_another_stream_is_followed() -> None:
+    class Moves(MadeUp):
+        stream = mine = 1
+
+        def here(self) -> bool:
+            return self.stream == self.mine
+
+        def follow(self) -> None:
+            self.mine = self.stream
+
+    gpu = Moves()
+    clock = GpuClock(gpu, lambda: gpu.now)
+    for step in range(1, 6):
+        gpu.stream = 2 if step > 2 else 1
+        gpu.computes(MS)
+        gpu.now = gpu.busy_until
+        clock.stepped(step, 0)
+    assert clock.step == 4, "the GPU is past all but the last"
 
 
 def test_marks_of_collectives_that_nobody_waits_for_are_few() -> None:

@@ -77,6 +77,31 @@ def test_ranks_that_talk_in_one_shape_have_one_fingerprint(ranks: Any) -> None:
     assert first.fingerprint == second.fingerprint != 0
 
 
+SCATTERS = """
+import time, torch, torch.distributed as dist
+from holdfast.telemetry import current
+dist.init_process_group("gloo")
+for _ in range(3):
+    dist.reduce_scatter_tensor(torch.zeros(2), torch.ones(4))
+    dist.all_reduce(torch.ones(2))
+print("waited", flush=True)
+while current.recorder._groups[0].pending:
+    time.sleep(.01)
+print("done", flush=True)
+time.sleep(1000)
+"""
+
+
+def test_a_work_that_never_says_so_is_done_once_it_was_waited_for(ranks: Any) -> None:
+    """A reduce-scatter of gloo's; what follows it would be kept with its tensors for ever."""
+    running = ranks(SCATTERS, 2)
+    eventually(lambda: running.there() and "done" in running.output(1), "done", SOON_S)
+    assert running.read(1).groups[0].done == 6
+
+
+SOON_S = 30.0
+
+
 END = """
 import torch, torch.distributed as dist, sys
 dist.init_process_group("gloo")

@@ -5,6 +5,7 @@ too where a torch of then runs them; here it is what differs.
 """
 
 import gc
+import threading
 import weakref
 from pathlib import Path
 from types import SimpleNamespace
@@ -36,6 +37,7 @@ if rank < 2:
     dist.all_reduce(torch.ones(3), group=odd)
     for _ in range(3):  # messages are counted by torch like collectives
         (dist.send if rank == 0 else dist.recv)(torch.ones(1), 1 - rank)
+dist.monitored_barrier()  # of messages, too
 dist.all_gather([torch.ones(2) for _ in range(world)], torch.ones(2))
 dist.all_reduce(torch.ones(4, 8))
 print("done", flush=True)
@@ -150,6 +152,15 @@ def test_a_collective_that_torch_does_not_count_is_counted_all_the_same(
     assert counts.enqueued == 2
 
 
+def test_what_c_enqueues_beside_a_collective_is_counted_as_well(
+    counted: tuple[Sums, Group],
+) -> None:
+    group, counts = counted
+    group.allreduce([], more=3)
+    counts.mark(1)
+    assert counts.enqueued == 3
+
+
 def test_a_message_is_no_collective_though_torch_counts_it_and_somebody_looks_meanwhile(
     counted: tuple[Sums, Group],
 ) -> None:
@@ -158,6 +169,63 @@ def test_a_message_is_no_collective_though_torch_counts_it_and_somebody_looks_me
     group.send([], 1, inside=lambda: counts.mark(1))
     group.send([], 1)
     counts.mark(2)
+    assert counts.enqueued == 1
+
+
+def test_a_collective_beside_a_message_of_another_thread_is_one(
+    counted: tuple[Sums, Group],
+) -> None:
+    group, counts = counted
+    group.send([], 1, inside=lambda: group.allreduce([]))
+    group.allreduce([])
+    counts.mark(1)
+    assert counts.enqueued == 2
+
+
+class Interrupts:
+    """A tensor at which a signal comes, as it is looked at."""
+
+    def __init__(self, handler: Any) -> None:
+        self._handler = handler
+
+    def numel(self) -> int:
+        handler, self._handler = self._handler, lambda: None
+        handler()
+        return 1
+
+    def element_size(self) -> int:
+        return 4
+
+
+def test_a_collective_of_a_signals_handler_does_not_wait_for_the_one_that_it_interrupts(
+    counted: tuple[Sums, Group],
+) -> None:
+    group, counts = counted
+    called = threading.Thread(
+        target=lambda: group.allreduce([Interrupts(lambda: group.allreduce([]))]), daemon=True
+    )
+    called.start()
+    called.join(20.0)
+    assert not called.is_alive()
+    counts.mark(1)
+    assert counts.enqueued == 2
+
+
+def test_a_group_in_python_that_has_no_numbers_is_called_all_the_same(
+    counted: tuple[Sums, Group], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group, counts = counted
+    monkeypatch.delattr(Sums, "_get_sequence_number_for_group")
+    assert group.allreduce([]) == "work"
+    assert counts.enqueued == 1
+
+
+def test_of_a_group_that_is_let_go_nothing_is_counted(counted: tuple[Sums, Group]) -> None:
+    group, counts = counted
+    group.allreduce([])
+    methods.forget(group)
+    group.allreduce([])
+    counts.mark(1)
     assert counts.enqueued == 1
 
 

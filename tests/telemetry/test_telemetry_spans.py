@@ -1,5 +1,6 @@
 """A rank's spans: what the recorder and the hooks write, and what a reader makes of the file."""
 
+import weakref
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -14,8 +15,8 @@ from waiting import eventually
 from holdfast.protocol.spans import KINDS
 from holdfast.telemetry import schema as words
 from holdfast.telemetry.gpu import Gpu
-from holdfast.telemetry.recorder import Recorder
-from holdfast.telemetry.ring import RingError, RingWriter
+from holdfast.telemetry.recorder import MOST_PENDING, Recorder
+from holdfast.telemetry.ring import RingError, RingReader, RingWriter
 from holdfast.telemetry.trace import schema
 from holdfast.telemetry.trace.ring import Raw, SpanReader, SpanWriter
 from holdfast.telemetry.trace.tracer import Tracer
@@ -229,6 +230,26 @@ def test_a_collective_goes_from_its_enqueuing_to_its_end_and_shows_while_it_is_u
     assert [raw.kind for raw in reader.opens()] == ["step"]
     recorder.stop()
     assert reader.opens() == [], "a rank that ends in order leaves nothing under way"
+
+
+def test_works_that_never_say_that_they_are_done_are_not_kept_for_ever(tmp_path: Path) -> None:
+    recorder, _ = recorded(tmp_path)
+    group, works = recorder.new_group([0, 1]), weakref.WeakSet[Work]()
+    assert group is not None
+    for _ in range(MOST_PENDING):
+        recorder.pending(make(works), group)
+    assert len(works) == MOST_PENDING
+    assert "done" not in RingReader(tmp_path / "r.ring").read().partial
+    for _ in range(3):
+        recorder.pending(make(works), group)
+    assert not works
+    assert "done" in RingReader(tmp_path / "r.ring").read().partial
+
+
+def make(works: "weakref.WeakSet[Work]") -> Work:
+    work = Work()
+    works.add(work)
+    return work
 
 
 def test_a_collective_has_not_waited_for_longer_than_it_took(
