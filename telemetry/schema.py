@@ -112,8 +112,8 @@ KINDS: Final = tuple(
     "all_gather_into_tensor_coalesced reduce_scatter_base reduce_scatter_tensor_coalesced "
     "all_to_all_base".split()
 )
-"""Names of collectives by the number that a GROUP record holds; 0: which one is not known, as of what
-DDP reduces with torch 2.13 and older."""
+"""Names of collectives by the number that a GROUP record holds; 0: it is not known which, as of
+what DDP reduces with torch 2.13 and older."""
 
 SAVING: Final = "saves"
 LOADING: Final = "loads"
