@@ -5,7 +5,7 @@ Called by `executor.main` and by the adapters, through `tell`. The only place th
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from pathlib import Path
 
 import msgspec
@@ -52,6 +52,9 @@ FIRST_LOOK_S = 0.5
 LOOK_EVERY_S = 3.0
 """While ranks run: how often to see whether they have imported more than the launcher has, and
 whether the kernel has killed anything for want of memory."""
+MEETING_S = 2.0
+"""After the first rank has ended at Ctrl-C: the others mostly end in this time by themselves, and
+no more than these can meet."""
 
 _log = LazyLogger()
 
@@ -185,7 +188,9 @@ class Executor:
         if not order.rest:
             self._reentry.drop()
         self._reentry.ask(ranks if order.rest else ())
+        lonely = asyncio.create_task(self._end_meeting(ranks if order.interrupt else ()))
         killed = await self._sweep.clear(order.grace_s, tuple(ranks), interrupt=order.interrupt)
+        lonely.cancel()
         if await self._reentry.rested():
             await self._sweep.clear(0.0, ())
         self._ranks.cleared()
@@ -197,6 +202,15 @@ class Executor:
                 self._link.answer(last)
         told = tuple(sorted(ranks[pid] for pid in killed))
         self.tell(ev.Cleared(killed=told, resting=bool(self._reentry.pids)))
+
+    async def _end_meeting(self, ranks: Collection[int]) -> None:
+        """Who waits in C++ to meet one that Ctrl-C has ended hears of neither before that wait is
+        over."""
+        while ranks and len(self._sweep.running(ranks)) == len(ranks):
+            await asyncio.sleep(MEETING_S / 4)
+        await asyncio.sleep(MEETING_S)
+        if ranks:
+            self._rendezvous.end()
 
     def _kept(self) -> set[int]:
         """Processes that a Clear leaves alone."""

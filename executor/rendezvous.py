@@ -5,6 +5,7 @@ Called by `executor.loop` for a HostRendezvous.
 
 import asyncio
 import os
+import signal
 import socket
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ import msgspec
 from holdfast.executor import meeting
 from holdfast.executor.adapters.children import Exit
 from holdfast.executor.adapters.pipes import readable
+from holdfast.executor.adapters.proctree import signal_each
 from holdfast.executor.adapters.room import to_free_mib
 from holdfast.executor.command import NotStartable
 from holdfast.executor.core import events as ev
@@ -45,6 +47,12 @@ class RendezvousHost:
         self._spawner = spawner
         self._address = address
         self._tell = tell
+        self._pid: int | None = None
+
+    def end(self) -> None:
+        """Whoever waits at it is told so, by an error."""
+        if self._pid is not None:
+            signal_each([self._pid], signal.SIGKILL)
 
     async def start(self, order: HostRendezvous) -> None:
         """Serve where the job is known to use torch.
@@ -88,7 +96,7 @@ class RendezvousHost:
         )
         async with readable(ours) as lines:
             try:
-                await self._spawner.start(
+                self._pid = await self._spawner.start(
                     program,
                     os.environ,
                     stdout=theirs,
@@ -108,6 +116,7 @@ class RendezvousHost:
         return msgspec.json.decode(text, type=_Listening).port if text else None
 
     def _ended(self, order: HostRendezvous, pid: int, end: Exit) -> None:
+        self._pid = None if self._pid == pid else self._pid
         why = f"the rendezvous process ended (exit code {end.code}, signal {end.signal})"
         self._tell(ev.RendezvousEnded(job=order.job, epoch=order.epoch, why=why))
 

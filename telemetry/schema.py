@@ -107,12 +107,13 @@ MEMBERS_AT: Final = LOOKS_AT + 8 * LOOK_WORDS * GROUP_SLOTS
 SIZE: Final = MEMBERS_AT + 4 * MEMBER_SLOTS
 
 KINDS: Final = tuple(
-    "unknown all_reduce broadcast reduce all_gather reduce_scatter all_to_all barrier scatter "
+    "collective all_reduce broadcast reduce all_gather reduce_scatter all_to_all barrier scatter "
     "gather all_reduce_coalesced all_gather_base all_gather_coalesced "
     "all_gather_into_tensor_coalesced reduce_scatter_base reduce_scatter_tensor_coalesced "
     "all_to_all_base".split()
 )
-"""Names of collectives by the number that a GROUP record holds."""
+"""Names of collectives by the number that a GROUP record holds; 0: it is not known which, as of
+what DDP reduces with torch 2.13 and older."""
 
 SAVING: Final = "saves"
 LOADING: Final = "loads"

@@ -19,9 +19,12 @@ def top(job: Job = None, url: Url = None, state: State = None, json: Json = Fals
 
     Where its output is no terminal it shows everything once and ends.
     """
+    from holdfast.cli import asking
     from holdfast.cli.top import live
     from holdfast.cli.top.terminal import Terminal
 
+    if job is not None:
+        asking.source(url, state, job, warns=False)[0].job(job)
     if json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         live.once(url, state, job, json=json)
     else:

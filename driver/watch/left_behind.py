@@ -30,7 +30,7 @@ from holdfast.driver.watch.standstill_manner import (
 )
 from holdfast.protocol.faults import Finding, Kind, Pause, Weight
 from holdfast.protocol.messages import RankProgress
-from holdfast.telemetry.analysis.hang import in_collective
+from holdfast.telemetry.analysis.hang import in_collective, stopped_children
 
 LOOK_AGAIN_S = 2.0
 """A look goes through all ranks: 8 ms of 12,288."""
@@ -40,7 +40,8 @@ one; here nobody loses time by a later word."""
 STEPS = 20
 """Steps that most of its peers have done since: fewer may be chance."""
 KEPT_PACE = 0.5
-"""Of their steps it has to have done before: ranks of other roles step at other times."""
+"""Of the steps that most ranks had done when it stopped: ranks of other roles step at other times.
+Not of what they have done since: while the floor passes that may be more than all before."""
 LEAST_STEPS = 8
 PEERS = 16
 """Whose steps are counted, evenly spread: there may be 100,000."""
@@ -61,6 +62,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     epoch: int = -1
     looked_s: float = float("-inf")
+    paces: tuple[tuple[float, float], ...] = ()  # when looked, and the step at the median then
     standing: dict[int, Behind] = {}
     said: frozenset[int] = frozenset()
     paused: Lines = {}  # what ended by itself, by line
@@ -120,19 +122,37 @@ def _looked(known: Known, ranks: Mapping[int, RankProgress], floor_s: float, now
             del standing[rank]
             if behind.line:
                 paused = pauses.longest(paused, {behind.line: Pause(lasted_s=behind.for_s)})
+    paces = _paces(known, ranks, floor_s, now)
     for rank, seen in ranks.items():
         if seen.still_s < floor_s or seen.process in GONE:
             continue
-        behind = standing.get(rank) or _began(seen, ranks)
+        behind = standing.get(rank) or _began(seen, ranks, _pace(paces, now - seen.still_s))
         standing[rank] = msgspec.structs.replace(behind, for_s=max(behind.for_s, seen.still_s))
-    return msgspec.structs.replace(known, looked_s=now, standing=standing, paused=paused)
+    return msgspec.structs.replace(
+        known, looked_s=now, paces=paces, standing=standing, paused=paused
+    )
 
 
-def _began(seen: RankProgress, ranks: Mapping[int, RankProgress]) -> Behind:
+def _paces(
+    known: Known, ranks: Mapping[int, RankProgress], floor_s: float, now: float
+) -> tuple[tuple[float, float], ...]:
+    """Of the looks since before the floor: a rank that stands is looked at first after it."""
+    since_s = now - floor_s - 2 * LOOK_AGAIN_S
+    kept = tuple(each for each in known.paces if each[0] >= since_s)
+    return (*kept, (now, median([seen.step for seen in ranks.values()] or [0])))
+
+
+def _pace(paces: tuple[tuple[float, float], ...], stopped_s: float) -> float:
+    """Where most ranks were when one stopped, or at the first look after it."""
+    before = [step for looked_s, step in paces if looked_s <= stopped_s]
+    return before[-1] if before else paces[0][1]
+
+
+def _began(seen: RankProgress, ranks: Mapping[int, RankProgress], pace: float) -> Behind:
     others = [rank for rank in ranks if rank != seen.rank]
     some = others[:: -(-len(others) // PEERS) or 1]
     peers = {rank: ranks[rank].step for rank in some}
-    least = max(LEAST_STEPS, KEPT_PACE * median(peers.values() or [0]))
+    least = max(LEAST_STEPS, KEPT_PACE * pace)
     line = "" if seen.process in STOPPED else seen.frame
     return Behind(step=seen.step, line=line, kept_pace=seen.step >= least, peers=peers)
 
@@ -177,7 +197,8 @@ def _limit_s(seen: RankProgress, cpu: Cpu, expected: Expectation) -> float | Non
 def _finding(seen: RankProgress, cpu: Cpu, steps: int, expected: Expectation) -> Finding:
     node = expected.node_of()[seen.rank]
     at = f" at {seen.frame}" if seen.frame else ""
-    text = told(seen, manner(seen, cpu), cpu)
+    texts = [told(seen, manner(seen, cpu), cpu), *stopped_children(seen)]
+    still_s = round(seen.still_s, 1)
     return Finding(
         kind=Kind.LEFT_BEHIND,
         weight=Weight.REPORT,
@@ -191,7 +212,7 @@ def _finding(seen: RankProgress, cpu: Cpu, steps: int, expected: Expectation) ->
             f"rank {seen.rank} on {node} stands{at} for {seen.still_s:.0f} s, while its peers have "
             f"done {steps:,} steps more; nothing is done about it while they go on"
         ),
-        evidence=(evidence(f"daemon of {node}", text, still_s=round(seen.still_s, 1)),),
+        evidence=tuple(evidence(f"daemon of {node}", text, still_s=still_s) for text in texts),
     )
 
 

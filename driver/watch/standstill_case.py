@@ -3,6 +3,7 @@
 Made by `standstill` of what is known of the job.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
@@ -22,6 +23,9 @@ from holdfast.driver.watch.standstill_manner import (
 )
 from holdfast.protocol.messages import RankProgress
 from holdfast.telemetry.analysis import hang
+
+FEW_PLACES = 3
+"""Lines at which ranks stand, of which it is told who stands alone."""
 
 
 class JobView(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +64,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     spot: str
     apart_s: float = 0.0  # for how long ranks have been in collectives that never meet
     unlike: bool = False  # they are in such, whether or not all have come to theirs
+    places: str = ""  # who stands elsewhere than the others, where nobody is named
 
     @property
     def young(self) -> bool:
@@ -84,7 +89,7 @@ def case_of(view: JobView, stood_s: float) -> Case:
     expected, ranks, cpu, odd = view.expected, view.watched, view.cpu, view.odd
     missing = {seat.rank for seat in expected.seats} - view.ranks.keys()
     verdict = hang.culprit(ranks, missing) if odd is None else _of_odd(odd)
-    asked = [verdict.rank, *verdict.others] if verdict.rank is not None else sorted(ranks)
+    asked = [verdict.rank, *verdict.others] if verdict.rank is not None else _by_place(ranks)
     manners = {
         rank: _manner(expected, ranks.get(rank), cpu.get(rank, NO_CPU), stood_s) for rank in asked
     }
@@ -105,7 +110,28 @@ def case_of(view: JobView, stood_s: float) -> Case:
         spot=_spot(seen, view.pace),
         apart_s=collective_diverged.stand_s(odd, ranks),
         unlike=odd is not None,
+        places=_places(ranks) if not named else "",
     )
+
+
+def _by_place(ranks: Ranks) -> list[int]:
+    """First who stands where few others do: it tells most where nobody is named."""
+    alike = Counter(seen.frame for seen in ranks.values())
+    return sorted(ranks, key=lambda rank: (alike[ranks[rank].frame], rank))
+
+
+def _places(ranks: Ranks) -> str:
+    """`rank 1 stands in load (data.py:7), 2 others in step (train.py:31)`; "" where all stand in
+    one place, or in too many."""
+    alike = Counter(ranks[rank].frame for rank in _by_place(ranks))
+    if not 1 < len(alike) <= FEW_PLACES or not all(alike):
+        return ""
+    (rare, count), *others = sorted(alike.items(), key=lambda each: each[1])
+    if count > 1 or len(ranks) == len(alike):
+        return ""
+    alone = next(rank for rank, seen in ranks.items() if seen.frame == rare)
+    rest = ", ".join(f"{n} other{'s'[: n != 1]} in {frame}" for frame, n in reversed(others))
+    return f"rank {alone} stands in {rare}, {rest}"
 
 
 def _manner(expected: Expectation, seen: RankProgress | None, cpu: Cpu, stood_s: float) -> Manner:

@@ -33,7 +33,7 @@ def summary(case: Case) -> str:
     does = _does(case)
     if case.rank is not None:
         return f"{who(case)} holds the job up: {does[0] if does else why}"
-    return f"{still}, and nobody can be named: {why}"
+    return f"{still}, and nobody can be named: {why}{case.places and f'; {case.places}'}"
 
 
 def report(case: Case, limit_s: float, known: Pause) -> Finding:
@@ -133,7 +133,7 @@ def _before(case: Case, known: Pause) -> tuple[Evidence, ...]:
 
 
 def _reasons(case: Case) -> tuple[Evidence, ...]:
-    said = [*_does(case), *case.verdict.why]
+    said = [*_does(case), *case.verdict.why, *filter(None, [case.places])]
     if case.seen is not None and case.seen.unseen and case.manner is Manner.STUCK:
         said.append(f"what it moves could not be seen: {', '.join(case.seen.unseen)}")
     return tuple(evidence("detector", sentence) for sentence in said)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import shutil
 import signal
 import sys
@@ -19,6 +20,8 @@ CHILD_LIMIT_S = 0.6
 MOST_CHILDREN = 8
 NO_STACK = "no stack: "
 _PROCESS = "multiprocessing/process.py:"
+_BEGAN = re.compile(r"^ +_execute_script \(.*executor/launcher/child\.py:\d+\)\n( .*(\n|$))*", re.M)
+"""What runs the script: the same in each rank, and nobody's question."""
 
 
 async def stacks(children: Children, pid: int, *, max_chars: int) -> str:
@@ -30,8 +33,14 @@ async def stacks(children: Children, pid: int, *, max_chars: int) -> str:
     asked = [stack(children, pid, max_chars=max_chars)]
     asked += [stack(children, child, max_chars=max_chars, limit_s=CHILD_LIMIT_S) for child in below]
     own, *others = await asyncio.gather(*asked)
+    own = without_launcher(own)
     told = (_own_part(text) for text in others if not text.startswith(NO_STACK))
     return "\n\n".join([own, *told])[:max_chars]
+
+
+def without_launcher(text: str) -> str:
+    """Each thread's frames down to where the script begins."""
+    return _BEGAN.sub("", text).rstrip()
 
 
 def _own_part(text: str) -> str:

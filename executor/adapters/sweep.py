@@ -59,9 +59,13 @@ class Sweep:
         """No more grace."""
         self._deadline = 0.0
 
+    def running(self, leaders: Collection[int]) -> set[int]:
+        """Which of them are left."""
+        return set(leaders).intersection(self._left())
+
     def _may_run(self, leaders: Collection[int]) -> bool:
         """Whether one of `leaders` is left, or may be on its way; asked in the order of `_kill`."""
-        return self._busy() or not set(leaders).isdisjoint(self._left())
+        return self._busy() or bool(self.running(leaders))
 
     def _kill(self) -> list[int] | None:
         """SIGKILL to what is left, and who that was; None where nothing was, nor is to come.

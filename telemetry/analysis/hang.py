@@ -351,10 +351,18 @@ def _sentences(
     if progress is not None and progress.process:
         state = progress.process
         said.append(f"hint: its process is in state {state}{STATES.get(state, '')}")
-    if progress is not None and progress.stopped_children:
-        pids = ", ".join(map(str, progress.stopped_children))
-        said.append(f"hint: its child processes {pids} are stopped")
+    if progress is not None:
+        said += stopped_children(progress)
     return tuple(said)
+
+
+def stopped_children(progress: RankProgress) -> list[str]:
+    """A hint at child processes that are stopped, such as a DataLoader's workers."""
+    pids = progress.stopped_children
+    if not pids:
+        return []
+    which = f"processes {', '.join(map(str, pids))} are" if pids[1:] else f"process {pids[0]} is"
+    return [f"hint: its child {which} stopped"]
 
 
 def _groups_lacking(waits: Waits, rank: int) -> list[int]:

@@ -163,6 +163,27 @@ def test_ctrl_c_raises_keyboard_interrupt_in_each_rank_and_a_kill_does_not(
     assert "fault" not in errors.replace("no fault", "")
 
 
+MEETS = """import os, time
+import torch.distributed
+open(f"rank-{os.environ['RANK']}", "w").close()
+if os.environ["RANK"] == "1":
+    time.sleep(1000)
+torch.distributed.init_process_group("gloo")
+"""
+
+
+def test_ctrl_c_is_heard_by_ranks_that_wait_to_meet_one(shell: Shell) -> None:
+    """Long before the grace is over: they wait in C++, for one that Ctrl-C has ended."""
+    shell.script("meets.py", MEETS)
+    process = shell.start("run", "-n", "3", "meets.py")
+    eventually(lambda: len(list(shell.folder.glob("rank-*"))) == 3)
+    eventually(lambda: shell.asked("ranks").stdout.count("rank 1 in init_process_group") == 2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 130
+    assert "killed" not in errors.splitlines()[-1]
+
+
 def test_ctrl_c_stops_the_job_and_takes_everything_down(shell: Shell) -> None:
     process = forever(shell)
     process.send_signal(signal.SIGINT)

@@ -129,5 +129,11 @@ def test_where_there_is_no_terminal_it_shows_all_once(tmp_path: Path) -> None:
             )
             assert (done.returncode, done.stderr) == (0, "")
             assert "no jobs" in done.stdout or json.loads(done.stdout)["jobs"] == []
+        command = [*HOLDFAST, "top", "no-such-job", "--state", "state"]
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=DEADLINE_S
+        )
+        assert done.returncode != 0
+        assert "there is no job 'no-such-job'" in done.stderr
     finally:
         process.end()

@@ -224,6 +224,14 @@ def test_stacks_are_taken_before_ranks_that_hang_are_ended(training) -> None:
     assert life.incident.faults == 1
 
 
+def test_where_nobody_is_suspected_stacks_of_more_ranks_are_taken(training) -> None:
+    life = training()
+    life.do(found(Kind.NO_PROGRESS, Weight.RESTART, epoch=life.job.epoch, step=7))
+    order = life.ordered(TakeStacks)[-1]
+    assert order.ranks["n0"] == (0, 1)
+    assert order.ranks["n1"] == (2, 3)
+
+
 @pytest.fixture
 def accusing(training):
     """n1 is suspected and tested beside others, of which n2 has failed; nobody had accused that."""

@@ -43,11 +43,12 @@ def ended(
     code: int = 1,
     signal: int | None = None,
     exception: str = "",
+    traceback: str = "",
     **more: Any,
 ) -> RankStatus:
     if not exception and "Error" in words[:40]:
         exception = words.partition(":")[0].rpartition(".")[2]
-    error = RankError(message=words, exception=exception) if words else None
+    error = RankError(message=words, exception=exception, traceback=traceback) if words else None
     code_or_none = None if signal else code
     return RankStatus(
         rank=0, state="exited", exit_code=code_or_none, signal=signal, error=error, **more
@@ -151,6 +152,23 @@ ENDS = {
             "RuntimeError: unable to write to file </torch_41_7_0>: No space left on device (28)"
         ),
         (RAISED, Origin.HOST, Sure.LIKELY),
+    ),
+    "a lock of a DataLoader that finds no space": (
+        ended(
+            "OSError: [Errno 28] No space left on device",
+            traceback='File "train.py", line 22, in <module>\n    for x, y in loader:\n'
+            '  File "/usr/lib/python3.11/multiprocessing/synchronize.py", line 57, in __init__\n'
+            "    sl = self._semlock = _multiprocessing.SemLock(\n",
+        ),
+        (RAISED, Origin.HOST, Sure.LIKELY),
+    ),
+    "a file that finds no space, of a worker with a lock": (
+        ended(
+            "OSError: [Errno 28] No space left on device",
+            traceback='File "/usr/lib/python3.11/multiprocessing/synchronize.py", line 57\n'
+            '  File "train.py", line 22, in <module>\n    out.write(row)\n',
+        ),
+        (RAISED, Origin.STORAGE, Sure.LIKELY),
     ),
     "a file that is not in /dev/shm": (
         ended("FileNotFoundError: [Errno 2] No such file or directory: '/dev/shm/tokens.bin'"),

@@ -11,6 +11,7 @@ from schedules import World, data_parallel, three_d
 
 from holdfast.protocol.messages import GroupProgress, PeerProgress, RankProgress
 from holdfast.telemetry.analysis.hang import culprit
+from holdfast.telemetry.schema import KINDS
 
 SHAPES = [(1, 2, 1), (2, 1, 2), (1, 4, 1), (2, 2, 2), (1, 4, 2), (2, 4, 2)]
 
@@ -135,8 +136,17 @@ def test_the_sentences_have_the_numbers() -> None:
         "the waits of 3 ranks end at rank 2",
         "rank 2 itself has given no sign for 6.1 s: it does not run",
         "hint: its process is in state T (stopped)",
-        "hint: its child processes 77 are stopped",
+        "hint: its child process 77 is stopped",
     )
+
+
+def test_a_collective_that_nobody_can_name_is_called_one() -> None:
+    """What DDP reduces with torch 2.13 and older is counted, and no more."""
+    rings = {n: rank(n, 5 if n else 4, 4) for n in range(4)}
+    for n, ring in rings.items():
+        rings[n] = replace(ring, groups=(replace(ring.groups[0], kind=KINDS[0]),))
+    first = "3 of 4 ranks wait in collective #5 of group [0, 1, 2, 3]; rank 0 is at #4"
+    assert culprit(rings).why[0] == first
 
 
 @pytest.mark.parametrize("state", ["T", "R", "S", ""])

@@ -72,6 +72,18 @@ def test_one_that_is_stuck_is_told_after_twice_the_time_for_it(workers: Any) -> 
     assert [each.kind for each in workers.go(4)] == [Kind.LEFT_BEHIND]
 
 
+def test_one_that_stops_early_kept_its_pace_whatever_its_peers_do_until_it_is_looked_at(
+    cluster: Any,
+) -> None:
+    two = cluster(2)
+    two.alter = alone
+    two.go(4)
+    stands(two, stopped_children=(41,), **STANDS)
+    (said,) = two.go(34)
+    assert (said.kind, said.rank) == (Kind.LEFT_BEHIND, 1)
+    assert said.evidence[-1].text == "hint: its child process 41 is stopped"
+
+
 @pytest.mark.parametrize(
     ("rank", "seen", "for_s"),
     [

@@ -226,6 +226,39 @@ def test_where_nobody_can_be_named_it_says_so(running: Any) -> None:
     ]
 
 
+def test_where_nobody_can_be_named_who_stands_elsewhere_than_all_others_is_told(
+    running: Any,
+) -> None:
+    """As with torch 2.13 and older, where it is not seen which collective DDP calls."""
+    began = running.now
+    running.running = False
+    running.alter = lambda seen: replace(
+        seen,
+        frame="load (data.py:7)" if seen.rank == 2 else "step (train.py:31)",
+        frame_still_s=running.now - began,
+        groups=(replace(seen.groups[0], enqueued=seen.groups[0].enqueued + 1),),
+    )
+    said, found = running.go(30)
+    assert "rank 2 stands still in load (data.py:7)" in said.summary
+    alone = "rank 2 stands in load (data.py:7), 3 others in step (train.py:31)"
+    assert found.summary.endswith(f"nobody; {alone}")
+    assert (found.rank, found.node) == (None, None)
+
+
+@pytest.mark.parametrize("lines", [1, 2, 4])
+def test_where_no_rank_stands_alone_none_is_told_to(running: Any, lines: int) -> None:
+    began = running.now
+    running.running = False
+    running.alter = lambda seen: replace(
+        seen,
+        frame=f"step (train.py:{seen.rank % lines})",
+        frame_still_s=running.now - began,
+        groups=(replace(seen.groups[0], enqueued=seen.groups[0].enqueued + 1),),
+    )
+    said, found = running.go(30)
+    assert " stands in " not in said.summary + found.summary
+
+
 def test_a_rank_that_has_exited_is_its_executors_to_tell(running: Any) -> None:
     hang(running, 2, process="gone")
     assert running.go(60) == []

@@ -111,7 +111,7 @@ _OF_WORDS = {
     ),
     "nccl": Sign(_O.NETWORK, _S.NOT_SURE, "NCCL failed, and does not say over what"),
     "device": Sign(_O.GPU, _S.NOT_SURE, "CUDA failed, and does not say over what"),
-    "shared-memory": Sign(_O.HOST, _S.LIKELY, "/dev/shm is full, or too small"),
+    "shared-memory": Sign(_O.HOST, _S.LIKELY, "/dev/shm has no room"),
     "worker-killed": Sign(
         _O.HOST, _S.NOT_SURE, "a process of it was killed, as is done where memory is short"
     ),

@@ -91,6 +91,11 @@ WORDS: dict[str, Words] = {
 }
 """By the name of their sign."""
 _EACH = tuple((name, re.compile(each.pattern), each.here) for name, each in WORDS.items())
+_SHARED = re.compile(
+    r'File "[^"]*\bmultiprocessing/(synchronize|shared_memory)\.py"(?!(?s:.*)File ")'
+)
+"""What was called last: a lock of multiprocessing's is a file in /dev/shm, which its error does not
+name."""
 LONGEST = 2_000
 """Characters of last words that are searched."""
 
@@ -138,4 +143,6 @@ def _of_words(error: RankError | None) -> tuple[str, bool] | None:
     text = error.message[:LONGEST]
     if not re.match(rf"[\w.]*{re.escape(error.exception)}", text):
         text = f"{error.exception}: {text}"
+    if _SHARED.search(error.traceback):
+        text = f"{text} (/dev/shm)"
     return next(((name, here) for name, each, here in _EACH if each.search(text)), None)
