@@ -34,8 +34,10 @@ def test_a_fault_that_came_too_late_is_done_to_a_longer_job(tmp_path: Path) -> N
     with Stage(tmp_path, steps=STEPS, seed=1, say=said.append) as stage:
         score = stage.play(scenario)
     assert score.passed, (score, said)
-    assert tries == ["late", "late-try-2"]
-    assert "over before the fault (not there within 10 s: a rank): again, with 4 times" in said[0]
+    first, second = (int(name.partition("-try-")[2] or 1) for name in tries)
+    assert second == first + 1, "on a busy machine the first of all may be over before it is asked"
+    told = said[first - 1]
+    assert "over before the fault (not there within 10 s: a rank): again, with 4 times" in told
 
 
 def test_what_is_not_there_in_a_job_that_goes_on_is_a_failure(tmp_path: Path) -> None:

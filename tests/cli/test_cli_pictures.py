@@ -36,9 +36,9 @@ import time, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 part = torch.nn.Parameter(torch.ones(100))
 optimizer = torch.optim.SGD([part], lr=1e-3)
-for step in range(120):
+for step in range(100):
     part.square().sum().backward()
-    time.sleep(0.06 if dist.get_rank() == {SLOW} else 0.03)
+    time.sleep(0.08 if dist.get_rank() == {SLOW} else 0.02)
     dist.all_reduce(part.grad)
     optimizer.step()
     optimizer.zero_grad()
