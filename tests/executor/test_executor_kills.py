@@ -140,6 +140,7 @@ async def test_the_grace_is_over_with_the_last_rank_though_its_helpers_were_told
 ) -> None:
     task = node.python(HELPED, grace_s=600)
     await node.launch(task, ranks=2)
+    await node.running(2)
     await eventually_async(lambda: all(node.output(rank) for rank in (0, 1)))
     helpers = [int(node.output(rank)) for rank in (0, 1)]
     await node.want(task, stop="grace")
@@ -173,6 +174,7 @@ async def test_a_rank_whose_first_thread_has_ended_is_ended_with_the_threads_and
 async def test_a_rank_that_is_asked_to_stop_can_save_first(node: Any) -> None:
     task = node.python(POLITE, grace_s=20)
     await node.launch(task, ranks=1)
+    await node.running(1)
     await eventually_async(lambda: "up" in node.output())
     epoch = node.epoch
     await node.want(task, stop="grace")
@@ -198,6 +200,7 @@ IGNORES = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
 async def test_ctrl_c_is_an_interruption_as_from_a_terminal(node: Any) -> None:
     task = node.python(INTERRUPTED, grace_s=600)
     await node.launch(task, ranks=2)
+    await node.running(2)
     await eventually_async(lambda: all("up" in node.output(rank) for rank in (0, 1)))
     epoch = node.epoch
     await node.want(task, stop="interrupt")
@@ -219,6 +222,7 @@ async def test_ctrl_c_is_sigterm_for_whom_sigint_is_nothing(
 ) -> None:
     task = node.python(script, grace_s=600)
     await node.launch(task, ranks=1)
+    await node.running(1)
     await eventually_async(lambda: "up" in node.output())
     epoch = node.epoch
     await node.want(task, stop="interrupt")
@@ -243,6 +247,7 @@ except KeyboardInterrupt:
 async def test_ctrl_c_that_python_drops_in_a_destructor_comes_again(node: Any) -> None:
     task = node.python(DROPPED, grace_s=600)
     await node.launch(task, ranks=1)
+    await node.running(1)
     await eventually_async(lambda: "up" in node.output())
     epoch = node.epoch
     await node.want(task, stop="interrupt")
@@ -265,6 +270,7 @@ async def test_ctrl_c_leaves_the_workers_of_a_python_rank_to_it(node: Any) -> No
     """A loader's worker that dies first is an error to the rank, and no interruption."""
     task = node.python(LOADED, grace_s=600)
     await node.launch(task, ranks=1)
+    await node.running(1)
     await eventually_async(lambda: "up" in node.output())
     epoch = node.epoch
     await node.want(task, stop="interrupt")
@@ -278,6 +284,7 @@ async def test_ctrl_c_reaches_what_a_shell_has_started_as_well(node: Any) -> Non
     script.write_text(INTERRUPTED)
     task = node.task("sh", "-c", f"{sys.executable} {script}; echo over", grace_s=600)
     await node.launch(task, ranks=1)
+    await node.running(1)
     await eventually_async(lambda: "up" in node.output())
     epoch = node.epoch
     await node.want(task, stop="interrupt")
