@@ -232,7 +232,8 @@ class Recorder:
         for group in self._groups:
             group.mark(step)
         self.clock.stepped()
-        told = self.tracer.on_gpu(step) if self.tracer is not None else None
+        tracer = self.tracer if self.gpu.is_timed else None
+        told = tracer.on_gpu(step) if tracer is not None else None
         later = self.gpu.stepped(step, self.clock.at_step_ns[1], told)
         if self.tracer is not None:
             self.tracer.stepped(step, later=later)

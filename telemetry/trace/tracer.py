@@ -71,7 +71,7 @@ class Tracer:
         """`telemetry.phase(name)` begins; one may be in another."""
         words = self._phases.get(name) or self._word(self._phases, name, spans.kind_of_phase(name))
         self._open.append((*words, began_ns))
-        self._marks.append(self._gpu.begins())
+        self._marks.append(self._gpu.begins() if self._gpu.is_timed else None)
 
     def begins_pause(self, name: str) -> None:
         kind = _OF_PAUSES.get(name, spans.PAUSE)
@@ -84,9 +84,8 @@ class Tracer:
         if self._open:
             (kind, name, began_ns), mark = self._open.pop(), self._marks.pop()
             took_ns = (now_ns or time.monotonic_ns()) - began_ns
-            told = self._told(kind, name, self.step)
-            if not self._gpu.ends(mark, told):
-                told(began_ns, took_ns, 0)
+            if mark is None or not self._gpu.ends(mark, self._told(kind, name, self.step)):
+                self._span(kind, name, began_ns, took_ns, 0, self.step)
 
     def _told(self, kind: int, name: int, step: int, group: int = 0, number: int = 0) -> Told:
         return partial(self._store, kind, name, step, group, number)
@@ -134,14 +133,15 @@ class Tracer:
         self.step = step + 1
 
     def optimizes(self) -> None:
-        self._optimizes_ns, self._optimizes = time.monotonic_ns(), self._gpu.begins()
+        self._optimizes_ns = time.monotonic_ns()
+        self._optimizes = self._gpu.begins() if self._gpu.is_timed else None
 
     def optimized(self) -> None:
         if began_ns := self._optimizes_ns:
-            self._optimizes_ns = 0
-            told = self._told(_OPTIMIZER, 0, self.step)
-            if not self._gpu.ends(self._optimizes, told):
-                told(began_ns, time.monotonic_ns() - began_ns, 0)
+            self._optimizes_ns, mark = 0, self._optimizes
+            if mark is None or not self._gpu.ends(mark, self._told(_OPTIMIZER, 0, self.step)):
+                took_ns = time.monotonic_ns() - began_ns
+                self._span(_OPTIMIZER, 0, began_ns, took_ns, 0, self.step)
 
     # ------------------------------------------------------------ peers
 

@@ -89,7 +89,7 @@ def test_pages_to_be_read_in_an_editor_are_narrow(page: Path) -> None:
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md"])
 def test_pages_that_say_how_long_the_tests_take_say_the_same(name: str) -> None:
-    said = r"^make test +# all tests but those on a real Kubernetes: 15 minutes on two cores$"
+    said = r"^make test +# all tests but those on a real Kubernetes: 14 minutes on two cores$"
     assert re.search(said, (ROOT / name).read_text(), re.M)
 
 
