@@ -21,9 +21,12 @@ class Gpu:
         self._clock: GpuClock | None = None
         self._marks: cuda.CudaMarks | None = None
         self._failed, self._is_broken = failed, False
-        self.is_timed = False
-        """Whether there is one."""
         self._apart = False  # whether collectives are enqueued on streams of their own
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether there is a clock."""
+        return self._clock is not None
 
     @property
     def step(self) -> int:
@@ -79,7 +82,6 @@ class Gpu:
             if cuda.is_there():
                 self._marks = cuda.CudaMarks()
                 self._clock = GpuClock(self._marks)
-            self.is_timed = True
         except Exception:  # noqa: BLE001 see above
             self._end()
 
@@ -96,7 +98,7 @@ class Gpu:
             return None
 
     def _end(self) -> None:
-        self._clock, self._is_broken, self.is_timed = None, True, False
+        self._clock, self._is_broken = None, True
         self._failed()
 
 

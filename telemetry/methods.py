@@ -3,8 +3,7 @@
 Called by `hooks`. What Python calls is seen in the methods of `ProcessGroup`. What C++ enqueues by
 itself (DDP's gradients, functional collectives) is not: of it the group's own sequence number tells
 how many there were, and neither which nor whether they are done. HOLDFAST_HOOKS=methods takes this
-way with a newer torch as well. Tried with torch 2.9 and 2.11, gloo,
-and NCCL of one rank.
+way with a newer torch as well. Tried with torch 2.9 and 2.11, gloo, and NCCL of one rank.
 """
 
 import os

@@ -460,3 +460,16 @@ def test_a_wait_of_a_stream_that_fails_is_over(
     gpu.now = gpu.busy_until
     recorder.stepped()
     assert recorder.gpu.at_step_ns[2] == 5 * MS, "FSDP2's: the stream waits, and no work is seen"
+
+
+def test_a_rank_without_a_gpu_is_not_timed_by_one_and_one_with_a_gpu_is_from_its_first_step(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gpu = Gpu(lambda: None)
+    monkeypatch.setattr(cuda, "is_there", lambda: False)
+    gpu.stepped(1, 0)
+    assert not gpu.is_timed
+    monkeypatch.setattr(cuda, "is_there", lambda: True)
+    monkeypatch.setattr(cuda, "CudaMarks", MadeUp)
+    gpu.stepped(2, 0)
+    assert gpu.is_timed
